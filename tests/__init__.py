@@ -1,0 +1,1 @@
+"""The tests; helpers of several test modules are imported as `tests.helpers...`."""

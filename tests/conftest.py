@@ -1,0 +1,79 @@
+"""What holds for every test: a clean environment before it, and nothing of ours left behind after it."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# How long a test's threads and child processes may take to end after it.
+PATIENCE = 5.0
+
+# Programs under test are compiled and run several times per example, so no example has a deadline.
+COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+settings.register_profile("default", COMMON)
+settings.register_profile("ci", COMMON, derandomize=True, print_blob=True, database=None)
+settings.register_profile("long", COMMON, max_examples=20_000, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "default"))
+
+
+def interpreter_state() -> dict[str, object]:
+    """Return what of the interpreter's global state a test must leave as it was."""
+    state: dict[str, object] = {
+        "trace function": sys.gettrace(),
+        "profile function": sys.getprofile(),
+        "trace function of new threads": threading.gettrace(),
+        "sys.excepthook": sys.excepthook,
+        "threading.excepthook": threading.excepthook,
+        "recursion limit": sys.getrecursionlimit(),
+        "working directory": os.getcwd(),
+        "import hooks of daifu_bc": [
+            hook for hook in sys.meta_path if type(hook).__module__.partition(".")[0] == "daifu_bc"
+        ],
+    }
+    if hasattr(sys, "monitoring"):
+        state["monitoring tools"] = [sys.monitoring.get_tool(number) for number in range(6)]
+    return state
+
+
+def leftovers(threads_before: set[threading.Thread]) -> list[object]:
+    """Return the threads and child processes that are still there, after a while in which they may end."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        rest: list[object] = [thread for thread in threading.enumerate() if thread not in threads_before]
+        rest += multiprocessing.active_children()
+        if not rest or time.monotonic() > deadline:
+            return rest
+        time.sleep(0.01)
+
+
+@pytest.fixture(autouse=True)
+def clean_slate(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """Give the test an environment without our variables; see that it leaves hooks and threads as they were."""
+    for name in list(os.environ):
+        if name == "DAIFU" or name.startswith("DAIFU_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    # Child processes find the package wherever they are started, and may cache what they compile.
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    threads_before = set(threading.enumerate())
+    before = interpreter_state()
+    assert before.get("monitoring tools", []) in ([], [None] * 6)
+    yield
+    after = interpreter_state()
+    changed = {name: (value, after[name]) for name, value in before.items() if after[name] != value}
+    assert not changed, f"the test left the interpreter changed (before, after): {changed}"
+    assert not leftovers(threads_before), "the test left threads or processes behind"
