@@ -1,0 +1,1 @@
+"""Reads code objects and changes nothing."""

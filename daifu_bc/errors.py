@@ -1,0 +1,71 @@
+"""The errors of daifu_bc: one root, a slug for each kind."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class DaifuError(Exception):
+    """Root of everything that daifu_bc raises on its own account.
+
+    Args:
+        what: what happened, one sentence.
+        place: where (file, line, function), if there is a place.
+        why: the reason, if it is not plain from `what`.
+        remedy: what to do about it.
+    """
+
+    slug: ClassVar[str] = "error"
+
+    def __init__(self, what: str, *, place: str = "", why: str = "", remedy: str = "") -> None:
+        self.what = what
+        self.place = place
+        self.why = why
+        self.remedy = remedy
+        super().__init__(what)
+
+    def __str__(self) -> str:
+        text = self.what
+        if self.place:
+            text += f" (at {self.place})"
+        if self.why:
+            text += f", because {self.why}"
+        if self.remedy:
+            text += f". {self.remedy}"
+        return text
+
+
+class Refusal(DaifuError):
+    """A word at the prompt cannot do what was asked; the hold stays as it was. Try what the text says."""
+
+    slug = "refusal"
+
+
+class NoPoint(Refusal):
+    """There is no point at which the run could go on exactly."""
+
+    slug = "no-point"
+
+
+class CannotVaccinate(DaifuError):
+    """A code object has to stay as it is; the program is not affected."""
+
+    slug = "cannot-vaccinate"
+
+
+class VerificationError(DaifuError):
+    """The verifier refused a code object that daifu_bc built; it was not installed. A bug of ours: please report it."""
+
+    slug = "verification"
+
+
+class Unsupported(DaifuError):
+    """This version of CPython is not known to daifu_bc; programs run unvaccinated on it."""
+
+    slug = "unsupported"
+
+
+class UsageError(DaifuError):
+    """The caller gave daifu_bc something that it does not take."""
+
+    slug = "usage"

@@ -1,0 +1,1 @@
+"""Which code is vaccinated, and how it gets there."""

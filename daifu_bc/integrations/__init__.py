@@ -1,0 +1,1 @@
+"""What particular libraries need; loaded only if they are."""

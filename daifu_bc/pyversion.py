@@ -1,0 +1,45 @@
+"""What differs between the CPython versions, as named behaviours. No other module asks for the version."""
+
+from __future__ import annotations
+
+import opcode
+import sys
+from typing import Final
+
+VERSION: Final = sys.version_info[:2]
+
+#: CPython versions on which the whole test suite is green.
+SUPPORTED: Final = sys.implementation.name == "cpython" and (3, 11) <= VERSION <= (3, 15)
+
+# Whether an interpreter built without the GIL runs us: not supported, frames move between threads there.
+FREE_THREADED: Final = not getattr(sys, "_is_gil_enabled", lambda: True)()
+
+#: 3.11 has PRECALL before each CALL.
+HAS_PRECALL: Final = "PRECALL" in opcode.opmap
+
+#: Up to 3.12 the NULL of a call is pushed before the callable, from 3.13 behind it (gh-105859).
+NULL_BEFORE_CALLABLE: Final = VERSION < (3, 13)
+
+#: From 3.12 the compiler emits unchecked loads where it has proved that a local is bound (gh-93143).
+UNCHECKED_LOADS: Final = VERSION >= (3, 12)
+
+#: From 3.14 some stack slots hold references that are borrowed from a local (gh-130704).
+BORROWED_LOADS: Final = VERSION >= (3, 14)
+
+#: From 3.14 a `with` keeps (exit function, self or NULL), before that one bound method.
+EXIT_IS_A_PAIR: Final = VERSION >= (3, 14)
+
+#: From 3.15 a `for` keeps (iterator, NULL) or (sequence, tagged index), before that one iterator.
+ITERATOR_IS_A_PAIR: Final = VERSION >= (3, 15)
+
+#: From 3.14 the saved lasti on the stack is a tagged integer and no object.
+LASTI_IS_TAGGED: Final = VERSION >= (3, 14)
+
+#: From 3.13 `frame.f_locals` of a function writes through (PEP 667); before it is a snapshot.
+LOCALS_WRITE_THROUGH: Final = VERSION >= (3, 13)
+
+#: From 3.12 comprehensions are inlined (PEP 709); before each is a function of its own.
+COMPREHENSIONS_INLINED: Final = VERSION >= (3, 12)
+
+#: From 3.13 a generator's RESUME arguments carry flag bits above the kind.
+RESUME_KIND_MASK: Final = 0x3

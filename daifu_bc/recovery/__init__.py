@@ -1,0 +1,1 @@
+"""A crash, from the barrier to the resume."""
