@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import multiprocessing
 import os
 import sys
@@ -27,6 +28,14 @@ settings.register_profile("default", COMMON)
 settings.register_profile("ci", COMMON, derandomize=True, print_blob=True, database=None)
 settings.register_profile("long", COMMON, max_examples=20_000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "default"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip the tests marked `torch` where torch is not installed."""
+    if importlib.util.find_spec("torch") is None:
+        for item in items:
+            if item.get_closest_marker("torch"):
+                item.add_marker(pytest.mark.skip(reason="needs torch: install the extra `demo`"))
 
 
 def interpreter_state() -> dict[str, object]:
