@@ -6,7 +6,7 @@
     python3 make.py core [ARGUMENT ...]    the tests that need no torch
     python3 make.py check                  linter, formatter and type checker
 
-`--python PATH` or `--python 3.13` in front of the task chooses the interpreter. The environments are folders `.venv*`
+`--python PATH` or `--python 3.13` in front of the task chooses the interpreter. The environments are folders `.venv-*`
 beside this file; they are made once, and again when pyproject.toml or the interpreter has changed.
 """
 
@@ -28,12 +28,12 @@ ROOT = Path(__file__).resolve().parent
 VERSIONS = ("3.11", "3.12", "3.13", "3.14", "3.15")
 PROBE = "import ensurepip, venv, sys; print('.'.join(map(str, sys.version_info[:2])), sys.executable)"
 
-#: task -> (extras that it needs, suffix of its environment's folder). The demonstration and the full tests share one.
+#: task -> (extras that it needs, name of its environment). The demonstration and the full tests share one.
 TASKS = {
-    "demo": ("demo,terminal,test", ""),
-    "test": ("demo,terminal,test", ""),
-    "core": ("terminal,test", "-core"),
-    "check": ("dev,terminal,test", "-check"),
+    "demo": ("demo,terminal,test", "full"),
+    "test": ("demo,terminal,test", "full"),
+    "core": ("terminal,test", "core"),
+    "check": ("dev,terminal,test", "check"),
 }
 
 
@@ -86,8 +86,8 @@ def choose(asked: str | None) -> tuple[str, str]:
 
 def environment(task: str, version: str, interpreter: str) -> Path:
     """Return the Python of the task's environment, which is made or renewed if need be."""
-    extras, suffix = TASKS[task]
-    folder = ROOT / (f".venv{suffix}" if task != "core" else f".venv{suffix}-{version}")
+    extras, name = TASKS[task]
+    folder = ROOT / f".venv-{name}-{version}"
     stamp = folder / "made-from"
     made_from = f"{interpreter}\n{extras}\n{(ROOT / 'pyproject.toml').read_text(encoding='utf-8')}"
     python = folder / "bin" / "python"
