@@ -1,1 +1,11 @@
 """How a person or a tool talks to a hold."""
+
+from __future__ import annotations
+
+from daifu_bc.recovery import policy
+
+
+def register() -> None:
+    """Tell the layers below who can answer a hold. Nothing is imported before somebody has to."""
+    policy.set_responder_factory("playbook", "daifu_bc.frontends.playbook:from_file")
+    policy.set_responder_factory("terminal", "daifu_bc.frontends.terminal:responder")

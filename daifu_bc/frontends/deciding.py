@@ -1,0 +1,273 @@
+"""The words that change something: how the run goes on, the frame's variables, the program's functions."""
+
+from __future__ import annotations
+
+import ast
+import os
+import shlex
+import tokenize
+
+from daifu_bc.frontends.script import ScriptError
+from daifu_bc.frontends.values import printable, show
+from daifu_bc.frontends.word import (
+    Answer,
+    Request,
+    Word,
+    check_python,
+    no_body,
+    refuse,
+    takes_nothing,
+    whole_number,
+)
+from daifu_bc.recovery.interface import HoldLike
+
+#: The exit code of `exit` alone: the program did not come to its end.
+EXIT_CODE = 1
+LARGEST_EXIT_CODE = 255
+
+
+def _pass(hold: HoldLike, _request: Request) -> str:
+    return hold.retry()
+
+
+def _skip(hold: HoldLike, _request: Request) -> str:
+    return hold.skip()
+
+
+def _check_goto(request: Request) -> None:
+    whole_number(request, what="the number of a line", least=1)
+
+
+def _goto(hold: HoldLike, request: Request) -> str:
+    return hold.goto(whole_number(request, what="the number of a line", least=1))
+
+
+def _check_expression(request: Request) -> None:
+    no_body(request)
+    if request.argument:
+        check_python(request.argument, line=request.line, mode="eval")
+
+
+def _return(hold: HoldLike, request: Request) -> str:
+    return hold.give(request.argument or None)
+
+
+def _check_raise(request: Request) -> None:
+    no_body(request)
+    # As a statement: `raise X from Y` is allowed in the words of Python.
+    if request.argument and request.argument != "--always":
+        check_python(f"raise {request.argument}", line=request.line)
+
+
+def _raise(hold: HoldLike, request: Request) -> str:
+    if request.argument == "--always":
+        return hold.let_go(always=True)
+    return hold.let_go(request.argument or None)
+
+
+# -------------------------------------------------------------------- action
+
+
+def _check_action(request: Request) -> None:
+    if request.body is not None:
+        check_python(request.body, line=request.line + 1)
+    elif not request.argument:
+        raise ScriptError("`action` needs code: action CODE, action @FILE, or action <<END", request.line)
+    elif not request.argument.startswith("@"):
+        check_python(request.argument, line=request.line)
+
+
+def _action(hold: HoldLike, request: Request) -> Answer:
+    if request.body is not None:
+        return run_code(hold, request.body)
+    if request.argument.startswith("@"):
+        path = os.path.expanduser(request.argument[1:].strip())
+        try:
+            with tokenize.open(path) as file:
+                source = file.read()
+        except (OSError, SyntaxError, UnicodeDecodeError, ValueError) as error:
+            raise refuse(f"cannot read {path}: {error}") from None
+        return run_code(hold, source, os.path.abspath(path))
+    return run_code(hold, request.argument)
+
+
+def run_code(hold: HoldLike, source: str, filename: str = "<action>") -> Answer:
+    """Run code in the selected frame and return what it printed, its value, and what it raised."""
+    result = hold.act(source, filename)
+    parts = [result.output.rstrip("\n")] if result.output else []
+    if result.error is None:
+        value = getattr(result, "value", None)
+        if value is not None:
+            parts.append(show(value))
+        return Answer("\n".join(parts))
+    kind = type(result.error).__name__
+    parts.append(printable(result.traceback.rstrip("\n") or kind))
+    parts.append(f"The action raised {kind}; the hold stays.")
+    return Answer("\n".join(parts), failed=f"the action raised {kind}")
+
+
+def only_looks(request: Request) -> bool:
+    """Tell whether an action is an expression that calls and assigns nothing, so that nothing can have changed."""
+    try:
+        tree = ast.parse(request.argument, mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return not any(isinstance(node, (ast.Call, ast.NamedExpr, ast.Await)) for node in ast.walk(tree))
+
+
+# ------------------------------------------------------------------- surgery
+
+
+def _surgery_arguments(request: Request) -> tuple[bool, str | None]:
+    """Return whether `--check` was asked for, and the file or name."""
+    try:
+        words = shlex.split(request.argument)
+    except ValueError as error:
+        raise ScriptError(f"`surgery`: {error}", request.line) from None
+    rest = [word for word in words if word != "--check"]
+    option = next((word for word in rest if word.startswith("-")), None)
+    if option is not None:
+        raise ScriptError(f"`surgery` does not know {option}; it takes --check", request.line)
+    if len(rest) > 1:
+        raise ScriptError(f"`surgery` takes one FILE or NAME, not {len(rest)}", request.line)
+    return len(words) > len(rest), rest[0] if rest else None
+
+
+def _check_surgery(request: Request) -> None:
+    _, target = _surgery_arguments(request)
+    if request.body is None:
+        return
+    if target is None:
+        raise ScriptError("`surgery <<END` needs a name before it: surgery NAME <<END", request.line)
+    check_python(request.body, line=request.line + 1)
+
+
+def _surgery(hold: HoldLike, request: Request) -> str:
+    check, target = _surgery_arguments(request)
+    if target is None:
+        return hold.surgery(from_disk=True, check=check)
+    if request.body is not None:
+        return hold.surgery(name=target, source=request.body, check=check)
+    path = os.path.expanduser(target)
+    if not os.path.isfile(path):
+        raise refuse(
+            f"there is no file {path}",
+            "To give a new definition of a function, write `surgery NAME <<END`, the definition, and a line END.",
+        )
+    return hold.surgery(file=path, check=check)
+
+
+# ---------------------------------------------------------------------- exit
+
+
+def _exit_code(request: Request) -> int:
+    if not request.argument:
+        no_body(request)
+        return EXIT_CODE
+    code = whole_number(request, what="an exit code from 0 to 255")
+    if code > LARGEST_EXIT_CODE:
+        raise ScriptError(f"`exit` needs an exit code from 0 to 255, not {code}", request.line)
+    return code
+
+
+def _check_exit(request: Request) -> None:
+    _exit_code(request)
+
+
+def _exit(hold: HoldLike, request: Request) -> str:
+    return hold.leave(_exit_code(request))
+
+
+WORDS = (
+    Word(
+        "pass",
+        ("pass",),
+        "go on: run the crashed statement again, or start where a surgery has set the point",
+        """
+        The statement that crashed runs again from its beginning; what ran before it does not.
+        Repair the cause first, with `action` or `surgery`, or it crashes again and is held again.
+        """,
+        _pass,
+        takes_nothing,
+        aliases=("retry", "c"),
+        decides=True,
+    ),
+    Word(
+        "skip",
+        ("skip",),
+        "go on after the crashed statement, leaving it undone",
+        "If it is the head of a `for`, `while`, `if` or `with`, the whole compound statement is skipped.",
+        _skip,
+        takes_nothing,
+        decides=True,
+    ),
+    Word(
+        "goto",
+        ("goto LINE",),
+        "go on at the statement of that line, in the same function",
+        """
+        Blocks that are left on the way are left properly: an iterator is dropped, a `with` is exited.
+        A line inside a loop, a `with` or a `try` that is not running cannot be entered; the word says so.
+        """,
+        _goto,
+        _check_goto,
+        decides=True,
+    ),
+    Word(
+        "return",
+        ("return", "return EXPR"),
+        "let the frame return this value",
+        "EXPR is evaluated in the frame. Open `with`s and `finally`s are left properly first.",
+        _return,
+        _check_expression,
+        decides=True,
+    ),
+    Word(
+        "raise",
+        ("raise", "raise EXPR", "raise --always"),
+        "let the exception go on (or this one instead)",
+        """
+        The program goes on as if daifu_bc were not there: its own handlers see the exception, or it ends.
+        With --always, exceptions at this place are let go from now on without asking.
+        """,
+        _raise,
+        _check_raise,
+        decides=True,
+    ),
+    Word(
+        "action",
+        ("action CODE", "action <<END ... END", "action @FILE", "CODE"),
+        "run code in the selected frame",
+        """
+        The code sees and changes the frame's own variables and globals, in the crashed thread. What it prints
+        and raises is shown; if it raises, the hold stays. Anything that is no word is an action too: `x = 3`
+        assigns, `x` alone prints the value. Where code begins like a word, write `action` or `!` before it.
+        """,
+        _action,
+        _check_action,
+        changes=True,
+    ),
+    Word(
+        "surgery",
+        ("surgery", "surgery FILE", "surgery NAME <<END ... END", "surgery --check ..."),
+        "replace functions by their edited source",
+        """
+        Alone, it reads the program's source files again and replaces every function that changed.
+        FILE is an edited copy of the module of the selected frame. NAME is `f`, `Class.method` or `module.f`,
+        and the here-document its new definition. Inside the crashed function the run goes on at the place that
+        corresponds to the crashed statement. With --check it says what would change, and changes nothing.
+        """,
+        _surgery,
+        _check_surgery,
+        changes=True,
+    ),
+    Word(
+        "exit",
+        ("exit", "exit CODE"),
+        "end the program with an exit code (1 if none is given)",
+        "To end it with the exception and its traceback instead, use `raise`.",
+        _exit,
+        _check_exit,
+        decides=True,
+    ),
+)

@@ -1,0 +1,152 @@
+"""Playbooks: the words of the prompt from a file, one block for each hold.
+
+    # in the second hold, give up
+    action batch = batch[:16]
+    pass
+    ---
+    raise
+
+A block that ends without a decision, a word that fails, a hold for which no block is left: the exception goes on.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from daifu_bc.errors import UsageError
+from daifu_bc.frontends import render
+from daifu_bc.frontends.commands import check, run_command
+from daifu_bc.frontends.script import Command, ScriptError, parse_blocks
+from daifu_bc.recovery.interface import HoldLike, Responder
+
+
+class PlaybookError(UsageError):
+    """A playbook cannot be read or has a mistake in it. Mend the file at the line that is named."""
+
+    slug = "playbook"
+
+
+@dataclass(slots=True)
+class Playbook:
+    """A playbook and how far it has been played.
+
+    Attributes:
+        name: the file it came from.
+        blocks: what to do at each hold.
+    """
+
+    name: str
+    blocks: Sequence[Sequence[Command]]
+    # Threads that are held at the same time get a block each: a counter's step is atomic.
+    _counter: Iterator[int] = field(default_factory=itertools.count)
+
+    def responder(self, hold: HoldLike) -> None:
+        """Answer a hold with the next block, telling on stderr what is done and what comes of it."""
+        number = next(self._counter)
+        _tell(render.report(hold))
+        if number >= len(self.blocks):
+            _tell(f"The playbook {self.name} has no block for this hold ({len(self.blocks)} in all).")
+        else:
+            problem = self._play(hold, self.blocks[number])
+            if problem:
+                _tell(problem)
+        if hold.decision is None:
+            _tell(hold.let_go())
+
+    def _play(self, hold: HoldLike, block: Sequence[Command]) -> str:
+        """Run a block's words; return why it came to no decision, or an empty text."""
+        line = 0
+        for command in block:
+            line = command.line
+            _tell("\n".join(f"daifu> {part}" for part in str(command).splitlines()))
+            answer = run_command(hold, command)
+            if answer.text:
+                _tell(answer.text)
+            if hold.decision is not None:
+                return ""
+            if answer.failed:
+                return f"{self.name}:{line}: {answer.failed}. The exception goes on."
+        return f"{self.name}:{line}: the block ends without a decision. The exception goes on."
+
+
+def load(name: str) -> Playbook:
+    """Read a playbook and check all of it.
+
+    Raises:
+        PlaybookError: it cannot be read, or it has a mistake; all of them are told, each with its line.
+    """
+    try:
+        with open(name, encoding="utf-8-sig") as file:
+            text = file.read()
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise PlaybookError(f"cannot read the playbook {name}: {reason}") from None
+    return parse_playbook(text, name)
+
+
+def parse_playbook(text: str, name: str = "<playbook>") -> Playbook:
+    """Return the playbook that a text is.
+
+    Raises:
+        PlaybookError: it has a mistake; all of them are told, each with its line.
+    """
+    try:
+        blocks = parse_blocks(text)
+    except ScriptError as error:
+        raise PlaybookError(f"{name}:{error.line}: {error}") from None
+    # A comment at the beginning or a separator at the end makes no block.
+    while blocks and not blocks[-1]:
+        blocks.pop()
+    while blocks and not blocks[0]:
+        blocks.pop(0)
+    mistakes = []
+    for number, block in enumerate(blocks):
+        if not block:
+            # The line is that of the block before: an empty one has none of its own.
+            before = blocks[number - 1]
+            line = before[-1].line if before else 1
+            mistakes.append(
+                f"{name}:{line}: the block after this line is empty;"
+                " write `raise` in it to let the exception go on"
+            )
+        mistakes += _mistakes(block, name)
+    if mistakes:
+        raise PlaybookError("\n".join(mistakes))
+    return Playbook(name, blocks)
+
+
+def _mistakes(block: Sequence[Command], name: str) -> list[str]:
+    found = []
+    for number, command in enumerate(block):
+        try:
+            word = check(command)
+        except ScriptError as error:
+            found.append(f"{name}:{error.line}: {error}")
+            continue
+        if word.decides and number + 1 < len(block):
+            found.append(
+                f"{name}:{block[number + 1].line}: this is never reached, `{word.name}` in line {command.line}"
+                " ends the hold; a line --- begins the block of the next hold"
+            )
+            break
+    return found
+
+
+def from_file(name: str) -> Responder:
+    """Return the responder of the playbook in a file.
+
+    Raises:
+        PlaybookError: see `load`.
+    """
+    return load(os.path.expanduser(name)).responder
+
+
+def _tell(text: str) -> None:
+    try:
+        print(text, file=sys.__stderr__, flush=True)
+    except (OSError, ValueError):  # stderr is gone; the playbook is played all the same
+        pass

@@ -1,0 +1,221 @@
+"""A hold as plain text: what a person at a terminal, a log and a playbook's transcript get to read."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Iterable, Sequence
+
+from daifu_bc.frontends.values import describe, printable
+from daifu_bc.recovery.interface import FrameLike, HoldLike
+
+#: Lines of source shown before and after the present one.
+AROUND = 5
+#: Lines of a disassembly shown before and after the present instruction.
+AROUND_INSTRUCTION = 12
+#: Links of an exception's chain, and members of a group, that are shown.
+LINKS = 8
+RULE = 78
+
+
+def report(hold: HoldLike) -> str:
+    """Return everything that a person needs at the beginning of a hold."""
+    held = next((frame for frame in hold.frames if frame.held), hold.selected)
+    title = f"-- daifu: hold {hold.number}, thread {printable(hold.thread_name)} "
+    parts = [
+        title.ljust(RULE, "-"),
+        error(hold.exception),
+        "",
+        surroundings(held),
+        *section("Values", values_in_line(held)),
+        *section("Frames", frames(hold)),
+        "",
+        f"Held: {verdict(hold)}",
+        f"Next: {hold.where_next()}",
+    ]
+    return "\n".join(parts)
+
+
+def section(title: str, lines: Iterable[str]) -> list[str]:
+    """Return a titled block of lines, or nothing if there are none."""
+    body = list(lines)
+    return ["", f"{title}:", *body] if body else []
+
+
+def place(frame: FrameLike) -> str:
+    """Return where a frame is: file, line, function. A file under the working directory is named from there."""
+    return f"{short_path(frame.filename)}, line {frame.line}, in {frame.name}"
+
+
+def short_path(filename: str) -> str:
+    """Return a file's name from the working directory if it lies under it."""
+    try:
+        base = os.getcwd()
+    except OSError:  # the directory may have been deleted
+        return printable(filename)
+    inside = filename.startswith(base + os.sep)
+    return printable(filename[len(base) + 1 :] if inside else filename)
+
+
+# ------------------------------------------------------------------ the error
+
+
+def error(exception: BaseException) -> str:
+    """Return an exception with its notes, the members of a group, and what it came from."""
+    lines: list[str] = []
+    seen: set[int] = set()
+    link: BaseException | None = exception
+    label = ""
+    while link is not None and id(link) not in seen:
+        if len(seen) == LINKS:
+            lines.append("  ... and more before that")
+            break
+        seen.add(id(link))
+        lines += _one_error(link, label)
+        if link.__cause__ is not None:
+            label, link = "  because of ", link.__cause__
+        elif link.__suppress_context__:
+            break
+        else:
+            label, link = "  while handling ", link.__context__
+    return "\n".join(lines)
+
+
+def _one_error(exception: BaseException, label: str) -> list[str]:
+    try:
+        text = "".join(traceback.format_exception_only(exception)).rstrip("\n")
+    except Exception as problem:  # noqa: BLE001 - the user's class may do anything when it is written out
+        text = f"{type(exception).__name__}: <its message raised {type(problem).__name__}>"
+    first, *rest = printable(text).splitlines() or [type(exception).__name__]
+    indent = " " * (len(label) - len(label.lstrip()) + 2 if label else 2)
+    lines = [label + first, *(indent + line for line in rest)]
+    origin = _raised_at(exception) if label else ""
+    if origin:
+        lines[0] += f"   ({origin})"
+    if isinstance(exception, BaseExceptionGroup):
+        for member in exception.exceptions[:LINKS]:
+            lines += [f"{indent}{line}" for line in _one_error(member, "+ ")]
+        if len(exception.exceptions) > LINKS:
+            lines.append(f"{indent}+ {len(exception.exceptions) - LINKS} more")
+    return lines
+
+
+def _raised_at(exception: BaseException) -> str:
+    """Return the innermost place of an exception's traceback."""
+    step = exception.__traceback__
+    if step is None:
+        return ""
+    while step.tb_next is not None:
+        step = step.tb_next
+    code = step.tb_frame.f_code
+    return f"{short_path(code.co_filename)}, line {step.tb_lineno}, in {code.co_qualname}"
+
+
+# ------------------------------------------------------------ frames and code
+
+
+def frames(hold: HoldLike) -> list[str]:
+    """Return the user's frames, outermost first, the selected one marked."""
+    rows = [
+        (str(number), frame.name, f"{short_path(frame.filename)}:{frame.line}", _notes(frame))
+        for number, frame in enumerate(hold.frames)
+    ]
+    number_width = max(len(row[0]) for row in rows) if rows else 0
+    name_width = max(len(row[1]) for row in rows) if rows else 0
+    lines = []
+    for (number, name, where, notes), frame in zip(rows, hold.frames, strict=True):
+        mark = ">" if frame is hold.selected else " "
+        lines.append(f"{mark} {number:>{number_width}}  {name:<{name_width}}  {where}{notes}")
+    return lines
+
+
+def _notes(frame: FrameLike) -> str:
+    if frame.held:
+        return "   <- held"
+    return "" if frame.vaccinated else "   (not vaccinated)"
+
+
+def surroundings(frame: FrameLike, first: int | None = None, last: int | None = None) -> str:
+    """Return a frame's place and the code around it, or the lines `first` to `last`.
+
+    Without source it is the disassembly around the present instruction.
+    """
+    heading = place(frame)
+    if not frame.source:
+        return "\n".join([f"{heading} (no source at hand)", *instructions(frame.disassembly())])
+    low = frame.line - AROUND if first is None else first
+    high = frame.line + AROUND if last is None else last
+    return "\n".join([heading, *_numbered(frame.source, low, high, frame.line)])
+
+
+def whole(frame: FrameLike) -> str:
+    """Return a frame's function from its first line to its last."""
+    if not frame.source:
+        return "\n".join(
+            [f"{place(frame)} (no source at hand)", *printable(frame.disassembly()).splitlines()]
+        )
+    return "\n".join([place(frame), *_numbered(frame.source, 0, frame.source[-1][0], frame.line)])
+
+
+def _numbered(source: Sequence[tuple[int, str]], low: int, high: int, present: int) -> list[str]:
+    shown = [(number, text) for number, text in source if low <= number <= high]
+    width = len(str(shown[-1][0])) if shown else 0
+    return [
+        f"{'>' if number == present else ' '} {number:>{width}}  {printable(text.rstrip())}".rstrip()
+        for number, text in shown
+    ]
+
+
+def instructions(disassembly: str) -> list[str]:
+    """Return the part of a disassembly around the line that is marked by `>` at its beginning."""
+    lines = printable(disassembly).splitlines()
+    present = next((number for number, line in enumerate(lines) if line.startswith(">")), 0)
+    low = max(present - AROUND_INSTRUCTION, 0)
+    high = present + AROUND_INSTRUCTION + 1
+    before = ["  ..."] if low else []
+    after = ["  ..."] if high < len(lines) else []
+    return [*before, *lines[low:high], *after]
+
+
+# --------------------------------------------------------------------- values
+
+
+def values_in_line(frame: FrameLike) -> list[str]:
+    """Return the values of the names that a frame's present line reads."""
+    local = frame.locals()
+    scopes = (local, frame.frame.f_globals)
+    lines = []
+    for name in frame.names_in_line():
+        # Functions, classes and modules among the globals say nothing about what went wrong.
+        for scope in scopes:
+            if name in scope:
+                if scope is local or not _is_furniture(scope[name]):
+                    lines.append(f"    {name} = {describe(scope[name])}")
+                break
+    return lines
+
+
+def _is_furniture(value: object) -> bool:
+    return isinstance(value, type) or type(value).__name__ in {
+        "function",
+        "builtin_function_or_method",
+        "module",
+    }
+
+
+def local_values(frame: FrameLike) -> list[str]:
+    """Return all local names of a frame with their values, dunder names of a module left out."""
+    return [
+        f"{name} = {describe(value)}"
+        for name, value in frame.locals().items()
+        if not (name.startswith("__") and name.endswith("__"))
+    ]
+
+
+def verdict(hold: HoldLike) -> str:
+    """Return in a sentence why the exception is held."""
+    reasons = [printable(reason.strip()) for reason in hold.verdict.reasons if reason.strip()]
+    if not reasons:
+        return "nobody is going to handle the exception."
+    sentence = reasons[-1] if len(reasons) == 1 else f"{reasons[-1].rstrip('.')} (`why` tells all)."
+    return sentence if sentence.endswith((".", "!")) else sentence + "."

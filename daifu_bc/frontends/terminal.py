@@ -1,0 +1,189 @@
+"""A person at a terminal answers a hold.
+
+With prompt_toolkit and rich there are editing, completion and colours; without them, or at a terminal that can do
+nothing, it is plain text.
+"""
+
+from __future__ import annotations
+
+import codeop
+import os
+import re
+import sys
+from collections.abc import Callable
+
+from daifu_bc.frontends import render
+from daifu_bc.frontends.commands import ACTION, read, run_command
+from daifu_bc.frontends.reader import PlainReader, Reader, TerminalGoneError
+from daifu_bc.frontends.script import Command, ScriptError, here_document_end, parse
+from daifu_bc.recovery.interface import HoldLike, Responder
+
+PROMPT = "daifu> "
+CONTINUATION = "...    "
+KEPT = "The run is still held. Type `raise` to let the exception go on, or `exit` to end the program."
+WELCOME = "`help` lists the words; `pass` runs the statement again, `raise` lets the exception go on."
+
+#: A writer prints a text; the second argument says whether it is ours, and may be coloured.
+Writer = Callable[[str, bool], None]
+
+#: Lines of a report, and how they are shown.
+STYLES = (
+    (re.compile(r"-- daifu: .*"), "bold cyan"),
+    (re.compile(r"> .*"), "bold yellow"),
+    (re.compile(r"(?:Values|Frames):"), "cyan"),
+    (re.compile(r"(?:Held|Next): .*"), "green"),
+    (re.compile(r"[\w.]*(?:Error|Exception|Interrupt|Warning|Exit)\b.*"), "bold red"),
+)
+
+
+def responder() -> Responder:
+    """Return what asks the person at the terminal."""
+    return answer
+
+
+def answer(hold: HoldLike) -> None:
+    """Ask the person until the hold is decided."""
+    write = writer()
+    reader = make_reader(hold)
+    try:
+        write("\n" + render.report(hold), True)
+        write(WELCOME, True)
+        while hold.decision is None:
+            try:
+                command_text = read_text(reader)
+            except KeyboardInterrupt:
+                continue
+            except EOFError:
+                write(KEPT, True)
+                continue
+            except TerminalGoneError:
+                # Nobody can answer any more: as without a terminal, the exception goes on.
+                hold.let_go()
+                return
+            except Exception as error:  # noqa: BLE001 - the comfortable prompt failed; the plain one is left
+                write(f"The prompt failed ({error}); it goes on in plain text.", False)
+                reader.close()
+                reader = PlainReader()
+                continue
+            run_text(hold, command_text, write)
+    finally:
+        reader.close()
+
+
+def run_text(hold: HoldLike, text: str, write: Writer) -> None:
+    """Run what was typed and show the answers."""
+    try:
+        commands = parse_typed(text)
+    except ScriptError as error:
+        write(str(error), True)
+        return
+    for command in commands:
+        reply = run_command(hold, command)
+        if reply.text:
+            # What the program printed is not ours to colour.
+            write(reply.text, read(command)[0] is not ACTION)
+        if reply.failed or hold.decision is not None:
+            return
+
+
+def parse_typed(text: str) -> list[Command]:
+    """Return the commands of a text that was typed; a statement over several lines is one action."""
+    if _python_of(text.split("\n", 1)[0]) is not None and "\n" in text.strip():
+        source = _python_of(text)
+        assert source is not None
+        if unfinished(text.split("\n", 1)[0]):
+            return [Command(1, "action", source + "\n")]
+    return parse(text)
+
+
+def read_text(reader: Reader) -> str:
+    """Return a line, with the lines after it that belong to it."""
+    text = reader.read(PROMPT)
+    while unfinished(text):
+        text += "\n" + reader.read(CONTINUATION)
+    return text
+
+
+def unfinished(text: str) -> bool:
+    """Tell whether more lines belong to a text: a here-document is open, or a statement is not complete."""
+    first, *rest = text.split("\n")
+    end = here_document_end(first)
+    if end is not None:
+        return end not in (line.strip() for line in rest)
+    source = _python_of(text)
+    if source is None:
+        return False
+    try:
+        return codeop.compile_command(source, "<action>", "single") is None
+    except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError):
+        return False  # complete, and wrong: the action says how
+
+
+def _python_of(text: str) -> str | None:
+    """Return the code of a text that is an action; None if it is another word."""
+    first, newline, rest = text.partition("\n")
+    if not first.strip() or first.lstrip().startswith("#"):
+        return None
+    word, request = read(Command(1, first.strip()))
+    if word is not ACTION or request.argument.startswith("@") or not request.argument:
+        return None
+    return request.argument + newline + rest
+
+
+def make_reader(hold: HoldLike) -> Reader:
+    """Return the best reader that this terminal and this installation allow."""
+    if capable():
+        try:
+            from daifu_bc.frontends.prompt import PromptReader
+
+            return PromptReader(hold, colours=not no_colours())
+        # Not installed, or too old, or not at ease here: the plain one always works.
+        except Exception:  # noqa: BLE001
+            pass
+    return PlainReader()
+
+
+def writer() -> Writer:
+    """Return the best writer that this terminal and this installation allow."""
+    if capable() and not no_colours():
+        try:
+            from rich.console import Console
+            from rich.text import Text
+
+            console = Console(file=sys.__stderr__, soft_wrap=True, highlight=False, markup=False, emoji=False)
+        except Exception:  # noqa: BLE001 - not installed
+            return write_plain
+
+        def write(text: str, ours: bool) -> None:
+            try:
+                console.print(
+                    Text("\n").join(Text(line, style(line) if ours else "") for line in text.split("\n"))
+                )
+            except (OSError, ValueError):  # the terminal is gone; the reader will find out
+                pass
+
+        return write
+    return write_plain
+
+
+def write_plain(text: str, _ours: bool) -> None:
+    """Print a text as it is."""
+    try:
+        print(text, file=sys.__stderr__, flush=True)
+    except (OSError, ValueError):  # the terminal is gone; the reader will find out
+        pass
+
+
+def style(line: str) -> str:
+    """Return the style of a line of ours."""
+    return next((name for pattern, name in STYLES if pattern.fullmatch(line)), "")
+
+
+def capable() -> bool:
+    """Tell whether the terminal can move its cursor."""
+    return os.environ.get("TERM", "") not in ("", "dumb", "unknown")
+
+
+def no_colours() -> bool:
+    """Tell whether colours are not wanted (https://no-color.org)."""
+    return bool(os.environ.get("NO_COLOR"))

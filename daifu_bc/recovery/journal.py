@@ -1,0 +1,162 @@
+"""The journal: every hold and what was done about it, a JSON object on each line.
+
+It holds what happened, where, and the code that was run; never the value of a variable, and so no exception's
+message either. It never fails the run: what goes wrong with the file is told once on stderr.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+import time
+from datetime import UTC, datetime
+
+from daifu_bc.recovery.interface import FrameLike, HoldLike
+
+VARIABLE = "DAIFU_JOURNAL"
+FILE_MODE = 0o600
+DIRECTORY_MODE = 0o700
+
+
+def _working_directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return "/"
+
+
+# The program may change its directory; a relative name is meant from where it started.
+_STARTED_IN = _working_directory()
+_chosen: str | None = None
+_told = False
+
+
+def state_directory() -> str:
+    """Return the user's directory for what daifu_bc keeps: the journal and the prompt's history."""
+    base = os.environ.get("XDG_STATE_HOME", "")
+    # The specification has relative paths ignored.
+    if not os.path.isabs(base):
+        base = os.path.join(os.path.expanduser("~"), ".local", "state")
+    return os.path.join(base, "daifu_bc")
+
+
+def path() -> str:
+    """Return the journal's file: what was set, else that of the environment, else the user's own."""
+    name = _chosen or os.environ.get(VARIABLE) or os.path.join(state_directory(), "journal.jsonl")
+    return os.path.join(_STARTED_IN, os.path.expanduser(name))
+
+
+def set_file(name: str | None) -> None:
+    """Write to this file from now on; None goes back to the environment's or the user's own."""
+    global _chosen
+    _chosen = name
+
+
+def held(hold: HoldLike) -> None:
+    """Record that a hold began."""
+    record("held", hold=hold)
+
+
+def done(
+    hold: HoldLike, word: str, *, code: str = "", seconds: float | None = None, outcome: str = "done"
+) -> None:
+    """Record that a word was run against a hold.
+
+    Args:
+        hold: the hold.
+        word: `action`, `surgery`, or one of the words that decide.
+        code: the text of the action, of the surgery's new definition, or of the expression.
+        seconds: how long it took; for a word that decides, leave it out: it is how long the hold lasted.
+        outcome: `done`, or why not. It must not contain values.
+    """
+    lasted = time.time() - hold.started if seconds is None else seconds
+    record(word, hold=hold, code=code, seconds=lasted, outcome=outcome)
+
+
+def record(
+    event: str,
+    *,
+    hold: HoldLike | None = None,
+    code: str = "",
+    seconds: float | None = None,
+    outcome: str = "",
+    **more: str | float,
+) -> None:
+    """Append one line to the journal. Whatever goes wrong, the program is not to feel it."""
+    try:
+        entry: dict[str, object] = {
+            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "pid": os.getpid(),
+            "event": event,
+        }
+        if hold is not None:
+            entry |= _whereabouts(hold)
+        if code:
+            entry["code"] = code
+        if seconds is not None:
+            entry["seconds"] = round(max(seconds, 0.0), 6)
+        if outcome:
+            entry["outcome"] = outcome
+        entry |= more
+        # ASCII, so that a name that is no valid text (a surrogate) can be written too.
+        _append(path(), json.dumps(entry, ensure_ascii=True, default=str).encode("ascii") + b"\n")
+    except Exception as error:  # noqa: BLE001 - a full disk or too little memory must not end the run
+        _tell(error)
+
+
+def _whereabouts(hold: HoldLike) -> dict[str, object]:
+    kind = type(hold.exception)
+    frame = _held_frame(hold)
+    place = {} if frame is None else {"file": frame.filename, "line": frame.line, "function": frame.name}
+    what = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    return {"hold": hold.number, "thread": hold.thread_name, "what": what, **place}
+
+
+def _held_frame(hold: HoldLike) -> FrameLike | None:
+    return next((frame for frame in hold.frames if frame.held), None)
+
+
+def _append(name: str, line: bytes) -> None:
+    # No lock: one line is one write, appended as a whole, and a lock could be left locked in a forked child.
+    os.makedirs(os.path.dirname(name), mode=DIRECTORY_MODE, exist_ok=True)
+    # O_NONBLOCK: a named pipe that nobody reads would otherwise stop the program here.
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
+    descriptor = os.open(name, flags, FILE_MODE)
+    try:
+        if stat.S_ISREG(os.fstat(descriptor).st_mode) and not _ends_with_newline(name):
+            # A process died, or the disk was full, in the middle of a line: damage that one only.
+            line = b"\n" + line
+        written = os.write(descriptor, line)
+        if written != len(line):
+            raise OSError(f"only {written} of {len(line)} bytes could be written")
+    finally:
+        os.close(descriptor)
+
+
+def _ends_with_newline(name: str) -> bool:
+    try:
+        with open(name, "rb") as file:
+            if file.seek(0, os.SEEK_END) == 0:
+                return True
+            file.seek(-1, os.SEEK_END)
+            return file.read(1) == b"\n"
+    except OSError:
+        return True  # it may be written but not read
+
+
+def _tell(error: Exception) -> None:
+    global _told
+    if _told:
+        return
+    _told = True
+    try:
+        print(
+            f"daifu_bc: cannot write the journal {path()} ({type(error).__name__}: {error}). The program is not"
+            f" affected. Name another file with --journal or {VARIABLE}.",
+            file=sys.__stderr__,
+            flush=True,
+        )
+    except Exception:  # noqa: BLE001 - nobody is there to be told
+        pass

@@ -1,0 +1,125 @@
+"""Who answers a hold: a playbook if there is one, else a person at the terminal, else nobody.
+
+The layers above put in who can answer (`set_responder_factory`); this one only chooses. A batch job never hangs:
+with neither a playbook nor a terminal the exception goes on at once.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import threading
+from collections.abc import Callable
+from typing import Literal, TextIO, cast
+
+from daifu_bc.recovery.interface import HoldLike, Responder
+
+PLAYBOOK_VARIABLE = "DAIFU_PLAYBOOK"
+
+Kind = Literal["playbook", "terminal"]
+#: A function that returns a responder, or the name of one (`package.module:function`), imported when it is needed.
+#: That of the playbook is called with the file's name, that of the terminal with nothing.
+Factory = Callable[..., Responder] | str
+
+_factories: dict[Kind, Factory] = {}
+_playbook: Responder | None = None
+#: The file that `_playbook` was read from; None for one that was set by the program.
+_playbook_file: str | None = None
+# Threads may be held at the same time; there is one terminal.
+_terminal_lock = threading.RLock()
+
+
+def set_responder_factory(kind: Kind, factory: Factory) -> None:
+    """Say who makes the responder of a kind.
+
+    Args:
+        kind: `playbook` or `terminal`.
+        factory: returns a responder; or its name, `package.module:function`.
+    """
+    _factories[kind] = factory
+
+
+def set_playbook(responder: Responder | None) -> None:
+    """Let this one answer every hold from now on; None takes it back."""
+    global _playbook, _playbook_file
+    _playbook = responder
+    _playbook_file = None
+
+
+def prepare() -> None:
+    """Read the playbook that the environment names, so that its faults are known before the program starts.
+
+    Raises:
+        DaifuError: it cannot be read, or there is a mistake in it.
+    """
+    global _playbook, _playbook_file
+    name = os.environ.get(PLAYBOOK_VARIABLE)
+    if not name or (_playbook is not None and _playbook_file in (None, name)):
+        return
+    if "playbook" in _factories:
+        # Its place in the file is kept by the responder: a second one would begin at the first block again.
+        _playbook = _make("playbook", name)
+        _playbook_file = name
+
+
+def at_terminal() -> bool:
+    """Tell whether a person can be asked: the process's own stdin and stderr are both a terminal.
+
+    The program may have put other objects in `sys.stdin` and `sys.stderr`; the person is still there. In a child
+    process of multiprocessing stdin is closed, so that children do not compete for the keyboard.
+    """
+    return _is_terminal(sys.__stdin__) and _is_terminal(sys.__stderr__)
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    try:
+        return stream is not None and stream.isatty()
+    except (OSError, ValueError):  # closed
+        return False
+
+
+def somebody_answers() -> bool:
+    """Tell whether a hold would be answered by anybody; if not, it need not be made."""
+    if _playbook is not None:
+        return True
+    if os.environ.get(PLAYBOOK_VARIABLE) and "playbook" in _factories:
+        return True
+    return "terminal" in _factories and at_terminal()
+
+
+def respond(hold: HoldLike) -> None:
+    """Have a hold answered; when this returns, it is decided.
+
+    Whatever goes wrong on the way, the exception goes on.
+    """
+    try:
+        _ask(hold)
+    except Exception as error:  # noqa: BLE001 - rule 1: a fault of ours must not take the exception's place
+        _complain(f"daifu_bc: the hold could not be answered ({type(error).__name__}: {error}).")
+    if hold.decision is None:
+        hold.let_go()
+
+
+def _ask(hold: HoldLike) -> None:
+    prepare()
+    if _playbook is not None:
+        _playbook(hold)
+    elif "terminal" in _factories and at_terminal():
+        with _terminal_lock:
+            _make("terminal")(hold)
+
+
+def _make(kind: Kind, *arguments: str) -> Responder:
+    factory = _factories[kind]
+    if isinstance(factory, str):
+        module, _, function = factory.partition(":")
+        factory = cast("Callable[..., Responder]", getattr(importlib.import_module(module), function))
+    return factory(*arguments)
+
+
+def _complain(text: str) -> None:
+    try:
+        print(f"{text} The exception goes on.", file=sys.__stderr__, flush=True)
+    except (OSError, ValueError):  # nobody is there to be told
+        pass
