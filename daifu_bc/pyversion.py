@@ -43,3 +43,6 @@ COMPREHENSIONS_INLINED: Final = VERSION >= (3, 12)
 
 #: From 3.13 a generator's RESUME arguments carry flag bits above the kind.
 RESUME_KIND_MASK: Final = 0x3
+
+#: From 3.12 the interpreter keeps the last uncaught exception in `sys.last_exc`, and drops it on its way out.
+HAS_LAST_EXC: Final = VERSION >= (3, 12)

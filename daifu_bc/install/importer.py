@@ -1,0 +1,255 @@
+"""Vaccinating modules as they are imported.
+
+One finder in front of `sys.meta_path` asks the finders behind it, whichever they are, and where they answer with
+one of the interpreter's own loaders for a Python file in scope, that loader gives way to one of ours. Loaders of
+others (zip files, pytest's rewritten tests, frozen modules) are left alone. The interpreter's cache goes on
+holding plain code; the vaccinated code has a cache of its own beside it.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec, SourceFileLoader, SourcelessFileLoader
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, TypeVar, cast
+
+from daifu_bc.analysis import sources
+from daifu_bc.install import cache
+from daifu_bc.install.scope import Scope
+from daifu_bc.install.vaccine import vaccinated
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+# A frame whose code says it comes from this file is left out of tracebacks by the interpreter, together with
+# those of importlib, when an import fails.
+_IMPORT_MACHINERY = cast("FunctionType", SourceFileLoader.get_code).__code__.co_filename
+
+
+def _without_trace(function: _Function) -> _Function:
+    """Let the interpreter drop the function's frames from tracebacks as it drops those of importlib."""
+    plain = cast("FunctionType", function)
+    plain.__code__ = plain.__code__.replace(co_filename=_IMPORT_MACHINERY)
+    return function
+
+
+class VaccinatingLoader(SourceFileLoader):
+    """Loads a source file as `SourceFileLoader` does, and gives its code out vaccinated."""
+
+    @_without_trace
+    def get_code(self, fullname: str) -> CodeType | None:
+        """Return the module's code, vaccinated, from our cache if it is there.
+
+        Args:
+            fullname: the module's dotted name.
+
+        Raises:
+            ImportError: the loader is for another module.
+            SyntaxError: the file is no Python.
+        """
+        path = self.get_filename(fullname)
+        state = cache.state_of(path)
+        cached = cache.path_of(path)
+        if state is not None and cached is not None:
+            entry = cache.load(cached, state, path)
+            if entry is not None:
+                sources.remember(path, entry.source)
+                return entry.code
+        plain = super().get_code(fullname)
+        if plain is None:
+            return None
+        return _keep(plain, path, cached, state, _content(path))
+
+
+class VaccinatingBytecodeLoader(SourcelessFileLoader):
+    """Loads a bytecode file that has no source as `SourcelessFileLoader` does, and gives its code out vaccinated."""
+
+    @_without_trace
+    def get_code(self, fullname: str) -> CodeType | None:
+        """Return the module's code, vaccinated, from our cache if it is there.
+
+        Args:
+            fullname: the module's dotted name.
+
+        Raises:
+            ImportError: the loader is for another module, or the file is no bytecode of this interpreter.
+        """
+        path = self.get_filename(fullname)
+        plain = super().get_code(fullname)
+        if plain is None:
+            return None
+        # The code says the name of the source, wherever that was; only the file's own name tells it from others.
+        state = cache.state_of(path)
+        cached = cache.path_of(path)
+        if state is not None and cached is not None:
+            entry = cache.load(cached, state, plain.co_filename)
+            if entry is not None and not entry.source:
+                return entry.code
+        return _keep(plain, path, cached, state, b"")
+
+
+def _content(path: str) -> bytes:
+    """Return what is in a file; nothing if it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def _keep(
+    plain: CodeType, path: str, cached: str | None, state: cache.State | None, source: bytes
+) -> CodeType:
+    """Vaccinate a module's code, remember its source and put both into the cache."""
+    if source:
+        sources.remember(path, source)
+    code = vaccinated(plain, path)
+    # What changed while it was read must not be kept under the older state; what failed is tried again.
+    if code is not plain and state is not None and cached is not None and cache.state_of(path) == state:
+        mode = os.stat(path).st_mode | 0o200
+        cache.store(cached, state, cache.Entry(code, source), mode)
+    return code
+
+
+class VaccinatingFinder:
+    """Asks the finders behind it in `sys.meta_path` and takes over loading what is in scope.
+
+    Args:
+        scopes: a module is vaccinated if one of these covers it; more may be appended.
+    """
+
+    def __init__(self, scopes: list[Scope]) -> None:
+        self.scopes = scopes
+
+    @_without_trace
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return the other finders' answer, with our loader in it where the module is in scope.
+
+        Args:
+            fullname: the module's dotted name.
+            path: the package's search path, for a module in a package.
+            target: the module that is being reloaded.
+        """
+        finders = sys.meta_path
+        behind = False
+        for finder in list(finders):
+            if not behind:
+                behind = finder is self
+                continue
+            find_spec = getattr(finder, "find_spec", None)
+            spec: ModuleSpec | None = None if find_spec is None else find_spec(fullname, path, target)
+            if spec is not None:
+                return self._adopt(spec)
+        return None
+
+    @_without_trace
+    def invalidate_caches(self) -> None:
+        """Do nothing: the finders behind are told themselves."""
+
+    def _adopt(self, spec: ModuleSpec) -> ModuleSpec:
+        loader = spec.loader
+        kind = type(loader)
+        if kind is SourceFileLoader or kind is SourcelessFileLoader:
+            plain = cast("SourceFileLoader | SourcelessFileLoader", loader)
+            if self.covers(spec.name, plain.path):
+                ours = VaccinatingLoader if kind is SourceFileLoader else VaccinatingBytecodeLoader
+                spec.loader = ours(plain.name, plain.path)
+        return spec
+
+    def covers(self, module: str, filename: str) -> bool:
+        """Tell whether one of the scopes covers a module.
+
+        Args:
+            module: the module's dotted name.
+            filename: the file that it comes from.
+        """
+        return any(scope.covers(module, filename) for scope in self.scopes)
+
+
+_finder: VaccinatingFinder | None = None
+_read_code: Callable[..., Any] | None = None
+
+
+def install(scope: Scope) -> None:
+    """Vaccinate from now on what is imported and covered by a scope, beside what was asked for before.
+
+    Args:
+        scope: the code that is meant.
+    """
+    global _finder
+    if _finder is None:
+        _finder = VaccinatingFinder([scope])
+        _hook_runpy()
+    elif scope not in _finder.scopes:
+        _finder.scopes.append(scope)
+    if _finder not in sys.meta_path:
+        sys.meta_path.insert(0, _finder)
+
+
+def uninstall() -> None:
+    """Import everything plainly again; what is loaded stays as it is."""
+    global _finder, _read_code
+    if _finder is not None and _finder in sys.meta_path:
+        sys.meta_path.remove(_finder)
+    _finder = None
+    if _read_code is not None:
+        vars(runpy)["_get_code_from_file"] = _read_code
+        _read_code = None
+
+
+def covers(module: str, filename: str) -> bool:
+    """Tell whether a module that is imported now would be vaccinated.
+
+    Args:
+        module: the module's dotted name.
+        filename: the file that it comes from.
+    """
+    return _finder is not None and _finder.covers(module, filename)
+
+
+def _hook_runpy() -> None:
+    """Vaccinate the files that `runpy.run_path` reads: the main module of a process started by multiprocessing.
+
+    It asks no finder for a plain file, so there is no other place where its code could be had.
+    """
+    global _read_code
+    read = vars(runpy).get("_get_code_from_file")
+    if read is None:
+        return
+    _read_code = read
+
+    # Up to 3.11 it takes the run's name as well, and returns the code with the file's name.
+    def read_vaccinated(*arguments: Any, **keywords: Any) -> Any:
+        answer = read(*arguments, **keywords)
+        code = answer[0] if isinstance(answer, tuple) else answer
+        if not isinstance(code, CodeType) or not covers("__main__", code.co_filename):
+            return answer
+        from_source = code.co_filename in arguments
+        code = program_code(code, _content(code.co_filename) if from_source else b"")
+        return (code, *answer[1:]) if isinstance(answer, tuple) else code
+
+    vars(runpy)["_get_code_from_file"] = read_vaccinated
+
+
+def program_code(plain: CodeType, source: bytes) -> CodeType:
+    """Return the vaccinated code of a program, from our cache if it is there.
+
+    Args:
+        plain: the code as it was just compiled from its file, or read from a bytecode file.
+        source: what it was compiled from; empty for bytecode, which is not cached.
+    """
+    path = plain.co_filename
+    if not source:
+        return vaccinated(plain, path)
+    state = cache.state_of(path)
+    cached = cache.path_of(path)
+    if state is not None and cached is not None:
+        entry = cache.load(cached, state, path)
+        if entry is not None and entry.source == source:
+            sources.remember(path, source)
+            return entry.code
+    return _keep(plain, path, cached, state, source)

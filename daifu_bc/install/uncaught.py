@@ -1,0 +1,109 @@
+"""Reporting an exception that ended the program, as the interpreter does, without a trace of our frames."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import NoReturn
+
+from daifu_bc import pyversion
+
+_OWN_PACKAGE = __name__.partition(".")[0]
+
+
+def _is_ours(entry: TracebackType) -> bool:
+    name = entry.tb_frame.f_globals.get("__name__")
+    return type(name) is str and (name == _OWN_PACKAGE or name.startswith(_OWN_PACKAGE + "."))
+
+
+def without_us(traceback: TracebackType | None) -> TracebackType | None:
+    """Take our frames out of a traceback, in place, and return what is then its first entry.
+
+    Args:
+        traceback: the traceback of an exception.
+    """
+    while traceback is not None and _is_ours(traceback):
+        traceback = traceback.tb_next
+    entry = traceback
+    while entry is not None and entry.tb_next is not None:
+        if _is_ours(entry.tb_next):
+            entry.tb_next = entry.tb_next.tb_next
+        else:
+            entry = entry.tb_next
+    return traceback
+
+
+def clean(error: BaseException) -> None:
+    """Take our frames out of the tracebacks of an exception and of all that led to it.
+
+    Args:
+        error: the exception.
+    """
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        link = waiting.pop()
+        if link is None or id(link) in seen:
+            continue
+        seen.add(id(link))
+        link.__traceback__ = without_us(link.__traceback__)
+        waiting += [link.__cause__, link.__context__]
+        if isinstance(link, BaseExceptionGroup):
+            waiting += link.exceptions
+
+
+def report(error: BaseException) -> None:
+    """Report an exception that nobody handled as the interpreter does before it ends.
+
+    Args:
+        error: the exception; it must not be the one being handled, or it would become the context of others.
+
+    Raises:
+        SystemExit: the program's `sys.excepthook` asks for it.
+    """
+    clean(error)
+    kind, traceback = type(error), error.__traceback__
+    vars(sys).update(last_type=kind, last_value=error, last_traceback=traceback)
+    if pyversion.HAS_LAST_EXC:
+        # Not before: the interpreter would not drop it when it ends, and so keep the program's objects from ending.
+        vars(sys)["last_exc"] = error
+    hook = vars(sys).get("excepthook")
+    sys.audit("sys.excepthook", hook, kind, error, traceback)
+    if hook is None:
+        sys.stderr.write("sys.excepthook is missing\n")
+        sys.__excepthook__(kind, error, traceback)
+        return
+    try:
+        hook(kind, error, traceback)
+    except SystemExit:
+        raise
+    except BaseException as failure:  # noqa: BLE001 - whatever it is, it must not hide the program's own
+        in_hook = failure
+    else:
+        return
+    clean(in_hook)
+    sys.stderr.write("Error in sys.excepthook:\n")
+    sys.__excepthook__(type(in_hook), in_hook, in_hook.__traceback__)
+    sys.stderr.write("\nOriginal exception was:\n")
+    sys.__excepthook__(kind, error, traceback)
+
+
+def end_by_interrupt(error: KeyboardInterrupt) -> NoReturn:
+    """Let Ctrl-C, once reported, end the process as the interpreter has it: after a clean exit, by the signal.
+
+    Only the interpreter can do that, when the exception reaches it; it must not be reported a second time.
+
+    Args:
+        error: the interrupt.
+
+    Raises:
+        KeyboardInterrupt: always.
+    """
+    hook, traceback = sys.excepthook, error.__traceback__
+
+    def silent(*_: object) -> None:
+        sys.excepthook = hook
+        error.__traceback__ = sys.last_traceback = traceback
+
+    sys.excepthook = silent
+    raise error

@@ -1,0 +1,170 @@
+"""The decorator: the same object comes back, and the code of its functions is vaccinated."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from types import CodeType, FunctionType
+from typing import TypeVar, overload
+
+from daifu_bc.analysis import sources
+from daifu_bc.install import importer
+from daifu_bc.install.notice import report_failure, say_once
+from daifu_bc.install.scope import Scope, ScopeArgument, is_library
+from daifu_bc.install.vaccine import available, vaccinated
+from daifu_bc.install.walk import functions, loaded_functions
+
+_Target = TypeVar("_Target")
+
+
+@overload
+def vaccinate(target: _Target, /) -> _Target: ...
+
+
+@overload
+def vaccinate(*, scope: ScopeArgument = "project") -> Callable[[_Target], _Target]: ...
+
+
+def vaccinate(
+    target: _Target | None = None, /, *, scope: ScopeArgument = "project"
+) -> _Target | Callable[[_Target], _Target]:
+    """Vaccinate a function or all functions of a class, and by default the project around it.
+
+    Functions of every kind, methods, static and class methods, properties, classes and what wraps these are
+    taken. The same object is given back with its functions' code replaced: nothing else about it changes. If
+    vaccinating fails, the object is untouched and a message says so on standard error.
+
+    Args:
+        target: what is decorated; left out where arguments are given: ``@vaccinate(scope="function")``.
+        scope: what else is vaccinated: nothing (``"function"``), the functions of the modules under the
+            project's root (``"project"``), of named packages (``["mypackage"]``) or of everything (``"all"``).
+            Modules that are loaded follow when the decorated function is first called, others on import.
+
+    Raises:
+        UsageError: the scope is none of these.
+    """
+    if target is not None:
+        _vaccinate(target, scope)
+        return target
+
+    def decorate(target: _Target) -> _Target:
+        _vaccinate(target, scope)
+        return target
+
+    return decorate
+
+
+def _vaccinate(target: object, argument: ScopeArgument) -> None:
+    if not available():
+        return
+    found = decorated_functions(target)
+    if not found:
+        say_once(
+            f"nothing in {type(target).__qualname__}",
+            f"found no Python function in the decorated object of type {type(target).__qualname__}, so nothing "
+            "there is vaccinated. Put @daifu_bc.vaccinate directly above the `def` or `class`, below other decorators.",
+        )
+        return
+    scope = Scope.of(argument, found[0].__code__.co_filename)
+    try:
+        if scope.kind != "function":
+            importer.install(scope)
+        spread = _Spread(scope, found)
+    except Exception as error:  # noqa: BLE001 - a failure of ours must not become the program's
+        report_failure(f"prepare {scope!r}", error)
+        return
+    vaccinate_functions(found)
+    if scope.kind != "function":
+        spread.arm()
+
+
+def decorated_functions(target: object) -> list[FunctionType]:
+    """Return the functions that a decorated object consists of.
+
+    A wrapper that a library put around the user's function is not the user's code, so it is left out; if a
+    library's function itself was decorated, that is what was meant.
+
+    Args:
+        target: what was decorated.
+    """
+    found = list(functions(iter([target])))
+    own = [function for function in found if not is_library(os.path.abspath(function.__code__.co_filename))]
+    return own or found
+
+
+def vaccinate_functions(found: Iterable[FunctionType]) -> int:
+    """Vaccinate functions where they are, and return how many were changed.
+
+    Args:
+        found: the functions; those that are vaccinated already stay as they are.
+    """
+    changed = 0
+    for function in found:
+        plain = function.__code__
+        code = vaccinated(plain)
+        if code is not plain:
+            sources.remember_file(plain.co_filename)
+            function.__code__ = code
+            changed += 1
+    return changed
+
+
+def vaccinate_loaded(scope: Scope) -> int:
+    """Vaccinate all functions that exist now and are covered by a scope, and return how many were changed.
+
+    Args:
+        scope: the code that is meant.
+    """
+    try:
+        return vaccinate_functions(loaded_functions(scope))
+    except Exception as error:  # noqa: BLE001 - a failure of ours must not become the program's
+        report_failure(f"vaccinate the loaded modules of {scope!r}", error)
+        return 0
+
+
+#: Makes code that calls back, once, before its body: (vaccinated code, what to call) -> code, or None.
+FirstCall = Callable[[CodeType, Callable[[], None]], CodeType]
+
+#: How the first call of a decorated function is noticed. Without it the loaded modules follow at decoration.
+first_call: FirstCall | None = None
+
+
+class _Spread:
+    """Vaccinates the loaded modules of a scope when one of the decorated functions is first called.
+
+    Args:
+        scope: the code that is meant.
+        found: the decorated functions.
+    """
+
+    def __init__(self, scope: Scope, found: list[FunctionType]) -> None:
+        self.scope = scope
+        self.found = found
+        self.armed: list[tuple[FunctionType, CodeType, CodeType]] = []
+
+    def arm(self) -> None:
+        """Wait for the first call."""
+        if first_call is None:
+            self.go()
+            return
+        for function in self.found:
+            code = function.__code__
+            try:
+                waiting = first_call(code, self.go)
+            except Exception as error:  # noqa: BLE001 - a failure of ours must not become the program's
+                report_failure(f"watch for the first call of {code.co_qualname}", error)
+                self.go()
+                return
+            function.__code__ = waiting
+            self.armed.append((function, waiting, code))
+
+    def go(self) -> None:
+        """Take the watch off the decorated functions and vaccinate what is loaded; do so once."""
+        armed, self.armed = self.armed, []
+        for function, waiting, code in armed:
+            # A surgery or another tool may have replaced the code meanwhile.
+            if function.__code__ is waiting:
+                function.__code__ = code
+        if self.found:
+            self.found = []
+            vaccinate_loaded(self.scope)

@@ -1,0 +1,58 @@
+"""Vaccinating code objects on behalf of the install layer: switched off, refused or failing, the code stays as it is."""
+
+from __future__ import annotations
+
+import os
+import sys
+import weakref
+from types import CodeType
+
+from daifu_bc import pyversion
+from daifu_bc.install.notice import report_failure, say_once
+
+# The vaccinated code of pristine code by identity: equal code objects are not the same, and code objects that
+# are one and the same have to stay so. The weak reference drops the entry with the pristine code.
+_twins: dict[int, tuple[weakref.ref[CodeType], CodeType]] = {}
+
+
+def available() -> bool:
+    """Tell whether code is to be vaccinated in this process; on a Python that is not supported, say so once."""
+    if os.environ.get("DAIFU_DISABLE", "0") not in ("", "0"):
+        return False
+    if not pyversion.SUPPORTED:
+        say_once(
+            "unsupported",
+            f"this Python ({sys.implementation.name} {sys.version.split()[0]}) is not supported, so the program "
+            "runs without daifu_bc. Use CPython 3.11 to 3.15, or set DAIFU_DISABLE=1 to silence this message.",
+        )
+        return False
+    return True
+
+
+def vaccinated(code: CodeType, place: str = "") -> CodeType:
+    """Return the vaccinated form of a code object, the same one each time; on failure report it and return `code`.
+
+    Args:
+        code: a code object, vaccinated or not.
+        place: what the code is, for the report; by default its name and place.
+    """
+    known = _twins.get(id(code))
+    if known is not None and known[0]() is code:
+        return known[1]
+    try:
+        # Imported with the first code that comes from no cache: it brings the whole rewriting layer along.
+        from daifu_bc.rewrite import barrier
+
+        if barrier.is_vaccinated(code):
+            return code
+        result: CodeType = barrier.vaccinate_code(code)
+    except Exception as error:  # noqa: BLE001 - a failure of ours must not become the program's
+        where = place or f"{code.co_qualname} at {code.co_filename}:{code.co_firstlineno}"
+        report_failure(f"vaccinate {where}", error)
+        return code
+    if result is code:
+        return code
+    key = id(code)
+    entry = (weakref.ref(code, lambda _: _twins.pop(key, None)), result)
+    # Another thread may have done the same meanwhile; then its code is the one.
+    return _twins.setdefault(key, entry)[1]
