@@ -1,0 +1,85 @@
+"""The one place where the test programs meet the engine."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Callable, Iterator
+from types import CodeType
+from typing import Any
+
+PACKAGE = "daifu_bc"
+
+
+def is_there() -> bool:
+    """Tell whether the engine can be imported."""
+    try:
+        importlib.import_module(f"{PACKAGE}.rewrite.barrier")
+        importlib.import_module(f"{PACKAGE}.recovery.policy")
+        importlib.import_module(f"{PACKAGE}.recovery.intercept")
+    except ImportError:
+        return False
+    return True
+
+
+def can_continue_everywhere() -> bool:
+    """Tell whether the engine offers to go on in a continuation at each restart point reached."""
+    return False
+
+
+def vaccinated(code: CodeType) -> CodeType:
+    """Vaccinate a module's code with all that it contains."""
+    barrier = importlib.import_module(f"{PACKAGE}.rewrite.barrier")
+    result = barrier.vaccinate_code(code)
+    assert isinstance(result, CodeType)
+    return result
+
+
+@contextlib.contextmanager
+def responding(responder: Callable[[Any], None]) -> Iterator[None]:
+    """Let the responder answer the holds of this process."""
+    policy: Any = importlib.import_module(f"{PACKAGE}.recovery.policy")
+    policy.set_playbook(responder)
+    try:
+        yield
+    finally:
+        policy.set_playbook(None)
+
+
+@contextlib.contextmanager
+def continuing_everywhere() -> Iterator[None]:
+    """At each restart point that is reached, go on in a continuation."""
+    if not can_continue_everywhere():
+        raise NotImplementedError("the engine does not offer this yet")
+    yield
+
+
+def answer(hold: Any, word: str, edited_path: str) -> None:
+    """Say one word to a hold."""
+    verb, _, rest = word.partition(" ")
+    if verb == "pass":
+        hold.retry()
+    elif verb == "skip":
+        hold.skip()
+    elif verb == "raise":
+        hold.let_go(rest or None)
+    elif verb == "return":
+        hold.give(rest or None)
+    elif verb == "goto":
+        hold.goto(int(rest))
+    elif verb == "action":
+        result = hold.act(rest)
+        if result.error is not None:
+            raise RuntimeError(f"action raised {result.error!r}")
+    elif verb == "surgery":
+        hold.surgery(file=edited_path)
+    elif verb == "refused":
+        try:
+            answer(hold, rest, edited_path)
+        except Exception as refusal:
+            if getattr(refusal, "slug", None) is None:
+                raise
+        else:
+            raise AssertionError(f"{rest} was not refused")
+    else:
+        raise ValueError(f"no such word: {word}")

@@ -1,0 +1,224 @@
+"""Run one test program in this process, plain or vaccinated, and say what it did."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import gc
+import io
+import linecache
+import sys
+import threading
+import traceback
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import CodeType, TracebackType
+from typing import Any, Self
+
+from tests.programs import engine
+from tests.programs.skipping import INJECTED_NAME, compile_skipping
+from tests.programs.world import FLAKY_PREFIX, FlakyFinder, Plan, World, is_injected, show
+
+MODULE_NAME = "program"
+SOURCELESS = "<no source>"
+
+
+@dataclasses.dataclass
+class Job:
+    """One run.
+
+    Attributes:
+        source: the program: a module; if it defines ``main``, that is called at the end.
+        form: ``plain``, ``skipping`` (plain, an injected crash ends its statement), ``held`` (vaccinated, holds
+            are answered) or ``continued`` (vaccinated, a continuation at each restart point reached).
+        plan: when the failing calls fail.
+        answers: for each hold the words that answer it, the last one for all that follow; an injected exception
+            only, any other is let go.
+        edited: the text that the word ``surgery`` installs.
+        sourceless: the program's text is not to be found anywhere.
+    """
+
+    source: str
+    form: str = "plain"
+    plan: Plan = dataclasses.field(default_factory=Plan)
+    answers: list[list[str]] = dataclasses.field(default_factory=lambda: [["raise"]])
+    edited: str = ""
+    sourceless: bool = False
+
+
+@dataclasses.dataclass
+class Outcome:
+    """What a run did.
+
+    Attributes:
+        events: the event list.
+        result: what ``main`` returned, as text.
+        error: the exception that came out, as text; empty if none.
+        places: for each frame of the program in the traceback, ``name:line``, outermost first.
+        columns: the same with the columns.
+        thread_errors: exceptions that ended threads.
+        stderr: what was written to stderr, and reports of exceptions that nobody could take.
+        holds: number of holds for injected exceptions.
+        other_holds: number of holds for other exceptions (each was let go).
+        failures: number of injected failures.
+        calls: number of calls that could have failed.
+        refusals: what the engine refused to do.
+        death: why the process that ran the program did not survive it; empty if it did.
+    """
+
+    events: list[str] = dataclasses.field(default_factory=list)
+    result: str = ""
+    error: str = ""
+    places: list[str] = dataclasses.field(default_factory=list)
+    columns: list[str] = dataclasses.field(default_factory=list)
+    thread_errors: list[str] = dataclasses.field(default_factory=list)
+    stderr: str = ""
+    holds: int = 0
+    other_holds: int = 0
+    failures: int = 0
+    calls: int = 0
+    refusals: list[str] = dataclasses.field(default_factory=list)
+    death: str = ""
+
+
+class _Capture:
+    """Ends a program's exception. Not an ``except`` clause: that would look as if the exception were handled."""
+
+    error: BaseException | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: TracebackType | None) -> bool:
+        self.error = error
+        return True
+
+
+def run(job: Job, folder: Path) -> Outcome:
+    """Run the job; files that it needs are written to `folder`."""
+    world = World(job.plan)
+    outcome = Outcome(events=world.events)
+    path = folder / f"{MODULE_NAME}.py"
+    edited_path = folder / "edited.py"
+    path.write_text(job.source)
+    edited_path.write_text(job.edited)
+    linecache.clearcache()
+    filename = SOURCELESS if job.sourceless else str(path)
+    module = types.ModuleType(MODULE_NAME)
+    module.__dict__.update(world.names())
+    module.__dict__[INJECTED_NAME] = is_injected
+    module.__dict__["__file__"] = filename
+    stderr = io.StringIO()
+    with _surroundings(world, module, outcome, stderr):
+        code = _code_of(job, filename)
+        with contextlib.ExitStack() as stack:
+            if job.form == "held":
+                stack.enter_context(engine.responding(_responder(job, outcome, str(edited_path))))
+            if job.form == "continued":
+                stack.enter_context(engine.continuing_everywhere())
+            with _Capture() as captured:
+                outcome.result = show(_execute(code, module.__dict__))
+        if captured.error is not None:
+            _describe_error(captured.error, filename, outcome)
+            captured.error = None
+        del captured
+        gc.collect()
+    outcome.stderr = stderr.getvalue().replace(str(folder), "")
+    outcome.calls, outcome.failures = world.calls, world.failures
+    return outcome
+
+
+def _execute(code: CodeType, namespace: dict[str, Any]) -> object:
+    exec(code, namespace)
+    main = namespace.get("main")
+    return main() if callable(main) else None
+
+
+def _code_of(job: Job, filename: str) -> CodeType:
+    if job.form == "skipping":
+        return compile_skipping(job.source, filename)
+    code = compile(job.source, filename, "exec", dont_inherit=True)
+    return code if job.form == "plain" else engine.vaccinated(code)
+
+
+def _responder(job: Job, outcome: Outcome, edited_path: str) -> Callable[[Any], None]:
+    def respond(hold: Any) -> None:
+        if not is_injected(hold.exception):
+            outcome.other_holds += 1
+            hold.let_go()
+            return
+        words = job.answers[min(outcome.holds, len(job.answers) - 1)]
+        outcome.holds += 1
+        word = ""
+        try:
+            for word in words:
+                engine.answer(hold, word, edited_path)
+        except Exception as refusal:  # whatever the engine refuses, the program goes on without us
+            outcome.refusals.append(f"{word}: {type(refusal).__name__}: {refusal}")
+            hold.let_go()
+
+    return respond
+
+
+def _describe_error(error: BaseException, filename: str, outcome: Outcome) -> None:
+    outcome.error = _error_text(error)
+    for frame in traceback.extract_tb(error.__traceback__):
+        if frame.filename == filename:
+            outcome.places.append(f"{frame.name}:{frame.lineno}")
+            outcome.columns.append(
+                f"{frame.name}:{frame.lineno}:{frame.colno}-{frame.end_lineno}:{frame.end_colno}"
+            )
+    # Names of frames that are not the program's, such as the engine's own, would show up here.
+    outcome.columns.extend(
+        frame.name
+        for frame in traceback.extract_tb(error.__traceback__)
+        if f"{engine.PACKAGE}/" in frame.filename.replace("\\", "/")
+    )
+
+
+def _error_text(error: BaseException | None) -> str:
+    """The exception with its context, causes and members, without lines."""
+    if error is None:
+        return ""
+    text = show(error)
+    if error.__cause__ is not None:
+        text += f" from {_error_text(error.__cause__)}"
+    elif error.__context__ is not None and not error.__suppress_context__:
+        text += f" while {_error_text(error.__context__)}"
+    return text
+
+
+@contextlib.contextmanager
+def _surroundings(
+    world: World, module: types.ModuleType, outcome: Outcome, stderr: io.StringIO
+) -> Iterator[None]:
+    """The process's global state for one run, put back afterwards."""
+    finder = FlakyFinder(world)
+
+    def thread_ended(arguments: Any) -> None:
+        outcome.thread_errors.append(_error_text(arguments.exc_value))
+
+    def unraisable(arguments: Any) -> None:
+        stderr.write(f"unraisable {show(arguments.exc_value)}\n")
+
+    hooks = threading.excepthook, sys.unraisablehook, sys.stderr, sys.stdout
+    threading.excepthook, sys.unraisablehook, sys.stderr, sys.stdout = (
+        thread_ended,
+        unraisable,
+        stderr,
+        stderr,
+    )
+    sys.modules[MODULE_NAME] = module
+    sys.meta_path.insert(0, finder)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        threading.excepthook, sys.unraisablehook, sys.stderr, sys.stdout = hooks
+        sys.meta_path.remove(finder)
+        for name in [name for name in sys.modules if name.startswith(FLAKY_PREFIX)]:
+            del sys.modules[name]
+        sys.modules.pop(MODULE_NAME, None)
