@@ -113,7 +113,7 @@ def _run_command(command: str, words: list[str]) -> int:
         print(HELP, end="")
         return 0
     if command == "--version":
-        print(f"daifu_bc {importlib.metadata.version('daifu_bc')}")
+        print(f"daifu_bc {version()}")
         return 0
     if command == "run":
         return run(words)
@@ -124,6 +124,14 @@ def _run_command(command: str, words: list[str]) -> int:
         return cast(int, importlib.import_module("daifu_bc.demo").main(words))
     hint = f" To run a program, write `daifu run {command}`." if os.path.exists(command) else ""
     raise UsageError(f"there is no command {command!r}.{hint} `daifu --help` tells what there is")
+
+
+def version() -> str:
+    """Return the version of the installed package."""
+    try:
+        return importlib.metadata.version("daifu_bc")
+    except importlib.metadata.PackageNotFoundError:
+        return "(not installed)"
 
 
 def parse_run(words: Sequence[str]) -> RunArguments:

@@ -65,7 +65,8 @@ def parse_blocks(text: str) -> list[list[Command]]:
         ScriptError: a here-document has no end.
     """
     blocks: list[list[Command]] = [[]]
-    lines = text.splitlines()
+    # Not splitlines(): a form feed or a line separator may stand in the code of a here-document.
+    lines = text.replace("\r\n", "\n").split("\n")
     number = 0
     while number < len(lines):
         line = lines[number]

@@ -88,11 +88,10 @@ def run_text(hold: HoldLike, text: str, write: Writer) -> None:
 
 def parse_typed(text: str) -> list[Command]:
     """Return the commands of a text that was typed; a statement over several lines is one action."""
-    if _python_of(text.split("\n", 1)[0]) is not None and "\n" in text.strip():
-        source = _python_of(text)
-        assert source is not None
-        if unfinished(text.split("\n", 1)[0]):
-            return [Command(1, "action", source + "\n")]
+    first, newline, _ = text.partition("\n")
+    source = _python_of(text)
+    if newline and source is not None and here_document_end(first) is None and unfinished(first):
+        return [Command(1, "action", source + "\n")]
     return parse(text)
 
 

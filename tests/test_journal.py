@@ -1,0 +1,199 @@
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from daifu_bc.errors import UsageError
+from daifu_bc.frontends import log
+from daifu_bc.recovery import journal
+from tests.fake_hold import FakeHold, crash, make
+
+
+@pytest.fixture(autouse=True)
+def fresh_journal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "_chosen", None)
+    monkeypatch.setattr(journal, "_told", False)
+
+
+@pytest.fixture
+def err(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "__stderr__", stream)
+    return stream
+
+
+def entries(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_what_is_written(tmp_path: Path) -> None:
+    hold = make()
+    hold.started = time.time() - 90
+    journal.held(hold)
+    journal.done(hold, "action", code="x = 1\ny = 2\n", seconds=0.25)
+    journal.done(hold, "goto", code="12", outcome="refused")
+    journal.done(hold, "pass")
+    path = tmp_path / "state" / "daifu_bc" / "journal.jsonl"
+    held, action, refused, decided = entries(path)
+    frame = hold.frames[-1]
+    common = {
+        "pid": os.getpid(),
+        "hold": 1,
+        "thread": "MainThread",
+        "what": "ZeroDivisionError",
+        "file": frame.filename,
+        "line": frame.line,
+        "function": "inner",
+    }
+    assert held.pop("time").startswith("20")
+    assert held == {"event": "held", **common}
+    assert action.pop("time").endswith("+00:00")
+    assert action == {
+        "event": "action",
+        **common,
+        "code": "x = 1\ny = 2\n",
+        "seconds": 0.25,
+        "outcome": "done",
+    }
+    assert (refused["event"], refused["code"], refused["outcome"]) == ("goto", "12", "refused")
+    assert 90 <= decided["seconds"] < 95
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_no_values_are_written(tmp_path: Path) -> None:
+    secret = "a patient's name"
+
+    def crash_with() -> None:
+        name = secret
+        raise ValueError(name)
+
+    journal.held(FakeHold(crash(crash_with)))
+    assert secret not in Path(journal.path()).read_text()
+
+
+def test_which_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert journal.path() == str(tmp_path / "state" / "daifu_bc" / "journal.jsonl")
+    monkeypatch.setenv("XDG_STATE_HOME", "relative")
+    monkeypatch.setenv("HOME", "/home/nobody")
+    assert journal.path() == "/home/nobody/.local/state/daifu_bc/journal.jsonl"
+    monkeypatch.setenv("DAIFU_JOURNAL", "/a/b")
+    assert journal.path() == "/a/b"
+    journal.set_file("/c/d")
+    assert journal.path() == "/c/d"
+    started_in = os.getcwd()
+    journal.set_file("here")
+    with contextlib.chdir(tmp_path):
+        assert journal.path() == os.path.join(started_in, "here")
+
+
+@pytest.mark.parametrize("name", ["/proc/none/journal", "/dev/full", "/dev/null/x", "a\0b", "/"])
+def test_a_journal_that_cannot_be_written_is_told_once(name: str, err: io.StringIO) -> None:
+    journal.set_file(name)
+    journal.held(make())
+    journal.held(make())
+    assert err.getvalue().count("daifu_bc: cannot write the journal") == 1
+    assert err.getvalue().count("\n") == 1
+
+
+def test_a_pipe_that_nobody_reads(tmp_path: Path, err: io.StringIO) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    journal.set_file(str(tmp_path / "pipe"))
+    journal.held(make())
+    assert "cannot write the journal" in err.getvalue()
+
+
+def test_nobody_to_be_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = io.StringIO()
+    closed.close()
+    monkeypatch.setattr(sys, "__stderr__", closed)
+    journal.set_file("/proc/none/journal")
+    journal.held(make())
+
+
+def test_odd_names_are_written(tmp_path: Path) -> None:
+    hold = make()
+    hold.thread_name = "ünïcode \udcff \n"
+    journal.held(hold)
+    journal.record("note", reason="x", number=3)
+    first, second = entries(Path(journal.path()))
+    assert first["thread"] == "ünïcode \udcff \n"
+    assert {key: second[key] for key in ("event", "reason", "number")} == {
+        "event": "note",
+        "reason": "x",
+        "number": 3,
+    }
+
+
+def test_a_broken_line_damages_itself_only(tmp_path: Path) -> None:
+    file = tmp_path / "journal"
+    file.write_text('{"event": "held", "tim')
+    journal.set_file(str(file))
+    journal.held(make())
+    broken, whole = file.read_text().splitlines()
+    assert broken == '{"event": "held", "tim'
+    assert json.loads(whole)["event"] == "held"
+
+
+def test_several_processes_write_whole_lines(tmp_path: Path) -> None:
+    file = tmp_path / "journal"
+    program = (
+        "from daifu_bc.recovery import journal\n"
+        "for number in range(200): journal.record('note', text='x' * 500, number=number)"
+    )
+    environment = {**os.environ, "DAIFU_JOURNAL": str(file)}
+    children = [subprocess.Popen([sys.executable, "-c", program], env=environment) for _ in range(3)]
+    assert [child.wait() for child in children] == [0, 0, 0]
+    assert sorted(entry["number"] for entry in entries(file)) == sorted(list(range(200)) * 3)
+
+
+# ------------------------------------------------------------------ daifu log
+
+
+def test_the_log_is_readable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    file = tmp_path / "journal"
+    head = {"time": "2026-03-01T10:20:30.500+00:00", "pid": 7, "hold": 2, "thread": "MainThread"}
+    place = {"what": "KeyError", "file": "/p/train.py", "line": 31, "function": "fit"}
+    lines = [
+        json.dumps(head | {"event": "held"} | place),
+        json.dumps(head | {"event": "action"} | place | {"code": "x = 1\ny = 2", "seconds": 0.0215}),
+        '{"event": "held", "time',
+        "[1, 2]",
+        "",
+        json.dumps(
+            head | {"event": "pass", "thread": "loader"} | place | {"seconds": 7321.0, "outcome": "done"}
+        ),
+        json.dumps({"event": "note", "time": "yesterday", "pid": 7, "reason": "\x1b[2J"}),
+        json.dumps(head | {"event": "goto", "code": "3", "outcome": "refused"}),
+    ]
+    file.write_text("\n".join(lines) + "\n")
+    with file.open("ab") as stream:
+        stream.write(b"\xff\x00" + b"z" * 500 + b"\n")
+    assert list(log.read(str(file))) == [
+        "2026-03-01 10:20:30 [7] hold 2 held KeyError at /p/train.py:31 in fit",
+        "2026-03-01 10:20:30 [7] hold 2 action at /p/train.py:31 in fit in 21.5 ms\n      | x = 1\n      | y = 2",
+        '(line 3 is damaged: {"event": "held", "time)',
+        "(line 4 is damaged: [1, 2])",
+        "2026-03-01 10:20:30 [7] hold 2 pass at /p/train.py:31 in fit (thread loader) after 2 h 02 min",
+        "(no time) [7] note reason=\\x1b[2J",
+        "2026-03-01 10:20:30 [7] hold 2 goto - refused\n      | 3",
+        "(line 9 is damaged: \\xff\\x00" + "z" * 112 + "...)",
+    ]
+
+
+def test_a_log_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no journal"):
+        list(log.read(str(tmp_path / "none")))
+    with pytest.raises(UsageError, match="cannot read"):
+        list(log.read(str(tmp_path)))
