@@ -21,7 +21,17 @@ from tests.programs import engine
 from tests.programs.run import Job, Outcome
 from tests.programs.world import Plan
 
-__all__ = ["Job", "Outcome", "Plan", "differences", "run_continued", "run_held", "run_plain", "run_skipping"]
+__all__ = [
+    "Job",
+    "Outcome",
+    "Plan",
+    "differences",
+    "run_anew",
+    "run_continued",
+    "run_held",
+    "run_plain",
+    "run_skipping",
+]
 
 ROOT = Path(__file__).resolve().parent.parent
 TIMEOUT_SECONDS = float(os.environ.get("DAIFU_TEST_TIMEOUT", "30"))
@@ -133,6 +143,11 @@ def _run_once(job: Job) -> Outcome:
 def run_plain(source: str, plan: Plan | None = None, *, sourceless: bool = False) -> Outcome:
     """Run the program as it is."""
     return _run_once(Job(source, plan=plan or Plan(), sourceless=sourceless))
+
+
+def run_anew(source: str) -> Outcome:
+    """Run the program as it is, even if it was run before."""
+    return _worker.run(Job(source))
 
 
 def run_skipping(source: str, plan: Plan, *, sourceless: bool = False) -> Outcome:

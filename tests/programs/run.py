@@ -112,7 +112,11 @@ def run(job: Job, folder: Path) -> Outcome:
     module.__dict__["__file__"] = filename
     stderr = io.StringIO()
     with _surroundings(world, module, outcome, stderr):
-        code = _code_of(job, filename)
+        try:
+            code = _code_of(job, filename)
+        except Exception:
+            outcome.death = f"no code to run: {traceback.format_exc()}"
+            return outcome
         with contextlib.ExitStack() as stack:
             if job.form == "held":
                 stack.enter_context(engine.responding(_responder(job, outcome, str(edited_path))))
@@ -212,11 +216,14 @@ def _surroundings(
     )
     sys.modules[MODULE_NAME] = module
     sys.meta_path.insert(0, finder)
+    # When cycles are collected must not depend on how many objects the engine makes.
+    gc.disable()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
+        gc.enable()
         threading.excepthook, sys.unraisablehook, sys.stderr, sys.stdout = hooks
         sys.meta_path.remove(finder)
         for name in [name for name in sys.modules if name.startswith(FLAKY_PREFIX)]:

@@ -44,7 +44,8 @@ class Plan:
         mode: ``off``; ``at`` (the calls numbered in ``at``); ``always`` (each call from number ``at[0]`` on);
             ``unmended`` (the same, until the program's ``mend()`` was called); ``knob`` (each call that was
             given a knob of 0); ``every`` (each ``period``-th call, at most ``limit`` times for one key);
-            ``keyed`` (for each key, the calls of that key that are numbered in ``keys``).
+            ``keyed`` (for each key, the calls of that key that are numbered in ``keys``); ``broken`` (for each
+            key, each call of that key from the number on that stands first in ``keys``).
         at: numbers of calls, from 1.
         period, limit: see ``every``.
         keys: see ``keyed``.
@@ -111,6 +112,8 @@ class World:
             failing = self.calls % plan.period == 0 and self._failures_of[key] < plan.limit
         elif plan.mode == "keyed":
             failing = self._calls_of[key] in plan.keys.get(str(key), [])
+        elif plan.mode == "broken":
+            failing = str(key) in plan.keys and self._calls_of[key] >= plan.keys[str(key)][0]
         else:
             failing = False
         if failing:

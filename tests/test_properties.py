@@ -1,0 +1,121 @@
+"""Properties of the engine, on programs that Hypothesis writes.
+
+The number of examples of a property is set by the profile (``HYPOTHESIS_PROFILE``: ``ci`` or ``long``).
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import assume, event, given, note
+from hypothesis import strategies as st
+
+from tests import oracles
+from tests.oracles import Outcome, Plan, differences, run_continued, run_held, run_plain, run_skipping
+from tests.programs import engine
+from tests.strategies import Options, WrittenProgram, programs
+
+needs_engine = pytest.mark.skipif(oracles.needs_engine(), reason="there is no engine yet")
+needs_continuation_hook = pytest.mark.skipif(
+    not engine.can_continue_everywhere(), reason="the engine does not offer to continue everywhere yet"
+)
+
+WITHOUT_CRASHES = Options(crashes=False, leaves_finally=True)
+WITH_CRASHES = Options()
+FOR_SKIP = Options(crashes_without_statement=False)
+
+
+def usable(outcome: Outcome) -> Outcome:
+    """Leave out programs that would not end in reasonable time."""
+    assert not outcome.death, outcome.death
+    assume("Overflow" not in outcome.error)
+    event(outcome.error.partition("(")[0] or "ends without an exception")
+    return outcome
+
+
+def check(found: list[str]) -> None:
+    """Fail if anything was found."""
+    for line in found:
+        note(line)
+    assert not found, "\n".join(found)
+
+
+def some_of_keys(program: WrittenProgram) -> st.SearchStrategy[Plan]:
+    """Plans by which some calls of some keys fail."""
+    calls = st.lists(st.integers(1, 3), min_size=1, max_size=2, unique=True)
+    keys = st.dictionaries(st.sampled_from([str(key) for key in program.keys]), calls, min_size=1, max_size=4)
+    return st.builds(lambda chosen: Plan("keyed", keys=chosen), keys)
+
+
+@given(programs(WITHOUT_CRASHES))
+def test_generated_programs_are_the_same_in_each_run(program: WrittenProgram) -> None:
+    first = usable(run_plain(program.source))
+    again = oracles.run_anew(program.source)
+    check(differences(first, again, columns=True))
+
+
+@given(programs(WITH_CRASHES))
+def test_mending_changes_nothing_else(program: WrittenProgram) -> None:
+    assume(program.keys)
+    expected = usable(run_plain(program.source))
+    check(differences(expected, run_plain(program.with_mended(program.keys[-1]))))
+
+
+@needs_engine
+@given(programs(WITHOUT_CRASHES))
+def test_vaccinated_program_is_the_plain_program(program: WrittenProgram) -> None:
+    expected = usable(run_plain(program.source))
+    check(differences(expected, run_held(program.source), columns=True))
+
+
+@needs_engine
+@given(programs(WITH_CRASHES), st.data())
+def test_exception_let_go_is_the_plain_exception(program: WrittenProgram, data: st.DataObject) -> None:
+    assume(program.keys)
+    plan = data.draw(some_of_keys(program))
+    expected = usable(run_plain(program.source, plan))
+    check(differences(expected, run_held(program.source, plan), columns=True))
+
+
+@needs_engine
+@given(programs(WITH_CRASHES), st.integers(1, 4))
+def test_retry_gives_the_run_without_crash(program: WrittenProgram, period: int) -> None:
+    expected = usable(run_plain(program.source))
+    assume(expected.calls)
+    seen = run_held(program.source, Plan("every", period=period), answers=[["pass"]])
+    found = differences(expected, seen)
+    if not found and seen.holds != seen.failures:
+        found = [f"{seen.failures} failures, {seen.holds} holds"]
+    check(found)
+
+
+@needs_engine
+@given(programs(FOR_SKIP), st.data())
+def test_skip_gives_the_run_with_pass_in_its_place(program: WrittenProgram, data: st.DataObject) -> None:
+    assume(program.keys)
+    plan = data.draw(some_of_keys(program))
+    expected = usable(run_skipping(program.source, plan))
+    assume(expected.failures)
+    check(differences(expected, run_held(program.source, plan, answers=[["skip"]]), places=False))
+
+
+@needs_engine
+@given(programs(WITH_CRASHES), st.data())
+def test_surgery_gives_the_run_of_the_edited_text(program: WrittenProgram, data: st.DataObject) -> None:
+    assume(program.keys)
+    key = data.draw(st.sampled_from(program.keys))
+    edited = program.with_mended(key)
+    if data.draw(st.booleans()):
+        edited = "# a comment above everything\n\n" + edited
+    plan = Plan("broken", keys={str(key): [data.draw(st.integers(1, 2))]})
+    expected = usable(run_plain(program.source))
+    seen = run_held(program.source, plan, answers=[["surgery", "pass"]], edited=edited)
+    # Where lines moved, the traceback of an exception of the program's own shows the new lines.
+    check(differences(expected, seen, places=edited[0] != "#"))
+
+
+@needs_engine
+@needs_continuation_hook
+@given(programs(WITHOUT_CRASHES))
+def test_going_on_anywhere_changes_nothing(program: WrittenProgram) -> None:
+    expected = usable(run_plain(program.source))
+    check(differences(expected, run_continued(program.source)))
