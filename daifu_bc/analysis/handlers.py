@@ -11,6 +11,7 @@ import opcode
 from typing import Final, NamedTuple
 from weakref import WeakKeyDictionary
 
+from daifu_bc import pyversion
 from daifu_bc.analysis.code import ExceptionEntry, entry_at
 from daifu_bc.analysis.expressions import (
     ANY,
@@ -38,7 +39,8 @@ _RERAISE, _RAISE_VARARGS = _OP["RERAISE"], _OP["RAISE_VARARGS"]
 _RETURNS: Final = RETURNS | frozenset({_OP["RETURN_CONST"]} if "RETURN_CONST" in _OP else ())
 _SKIPPED: Final = frozenset(_OP[name] for name in ("NOT_TAKEN", "NOP", "CACHE", "TO_BOOL") if name in _OP)
 _STORES: Final = op_set("STORE_FAST", "STORE_DEREF", "STORE_NAME", "STORE_GLOBAL", "STORE_FAST_LOAD_FAST")
-_COPY: Final = _OP["COPY"]
+_COPY, _YIELD_VALUE, _RESUME = _OP["COPY"], _OP["YIELD_VALUE"], _OP["RESUME"]
+_AFTER_YIELD: Final = 1  # a RESUME's kind
 _BEFORE_WITH: Final = op_set("BEFORE_WITH", "BEFORE_ASYNC_WITH", "LOAD_SPECIAL")
 _AFTER_TEST: Final = frozenset(
     number for name, number in _OP.items() if name.startswith("POP_JUMP_") and number < 256
@@ -360,3 +362,12 @@ class _Body:
             self.reraises = True
         else:
             self.raises.append(what)
+
+
+def thrown_in(flow: Flow, place: int) -> bool:
+    """Whether an exception at `place` was thrown into a generator at a plain `yield`, which awaits nothing."""
+    number = flow.instructions[place].opcode
+    if number == _YIELD_VALUE and place + 1 < len(flow.instructions):
+        place += 1
+    instruction = flow.instructions[place]
+    return instruction.opcode == _RESUME and instruction.arg & pyversion.RESUME_KIND_MASK == _AFTER_YIELD

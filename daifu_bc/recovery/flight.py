@@ -1,0 +1,127 @@
+"""An exception on its way outward, as a class: what the handlers that it meets would make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from daifu_bc.analysis.expressions import Call, Expression
+from daifu_bc.analysis.handlers import Clause, Handler
+from daifu_bc.recovery.lookups import UNKNOWN, Scope, evaluate, is_subclass, matches
+
+#: They mean something to the interpreter, and nothing has gone wrong.
+CONTROL_FLOW: Final = (StopIteration, StopAsyncIteration, GeneratorExit, SystemExit)
+
+_group_members: Final = BaseExceptionGroup.__dict__["exceptions"].__get__
+
+
+def leaves_of(exception: BaseException) -> tuple[type[BaseException], ...] | None:
+    """The classes of the exceptions in a group, nested ones included; None if it is no group."""
+    if not isinstance(exception, BaseExceptionGroup):
+        return None
+    found: list[type[BaseException]] = []
+    work: list[BaseException] = [exception]
+    while work:
+        member = work.pop()
+        if isinstance(member, BaseExceptionGroup):
+            work.extend(_group_members(member))
+        else:
+            found.append(type(member))
+    return tuple(found)
+
+
+class Flight:
+    """What is on its way.
+
+    Attributes:
+        kind: its class; another one after a clause has raised something else instead.
+        leaves: for a group, the classes of its members.
+    """
+
+    __slots__ = ("kind", "leaves")
+
+    def __init__(self, kind: type[BaseException], leaves: tuple[type[BaseException], ...] | None) -> None:
+        self.kind = kind
+        self.leaves = leaves
+
+    def meet(self, handler: Handler, scope: Scope) -> tuple[Clause | None, str]:
+        """Lets it meet the clauses of an except chain.
+
+        Returns:
+            The clause that takes it, and how: "handles", "may handle" or "" if none does.
+        """
+        for clause in handler.clauses:
+            value = BaseException if clause.bare else evaluate(clause.types, scope)
+            if value is UNKNOWN:
+                if clause.swallows:
+                    return clause, "may handle"
+                continue
+            if clause.group:
+                answer = self._split(clause, value, scope)
+                if answer:
+                    return clause, answer
+                continue
+            matched = matches(self.kind, value)
+            if matched:
+                return clause, self._taken(clause, scope)
+            if matched is None:
+                self._become((TypeError,))
+                return None, ""
+        return None, ""
+
+    def _taken(self, clause: Clause, scope: Scope) -> str:
+        if clause.swallows:
+            return "may handle" if clause.reraises or clause.raises else "handles"
+        if clause.reraises or not clause.raises:
+            return ""
+        instead = [raised_class(what, scope) for what in clause.raises]
+        if any(kind is None for kind in instead) or len(set(map(id, instead))) > 1:
+            return "may handle"
+        assert instead[0] is not None
+        self._become((instead[0],))
+        return "handles" if is_control_flow(self.kind) else ""
+
+    def _become(self, kinds: tuple[type[BaseException], ...]) -> None:
+        self.kind, self.leaves = kinds[0], None
+
+    def _split(self, clause: Clause, value: object, scope: Scope) -> str:
+        """Lets a clause of `except*` take its part."""
+        whole = matches(self.kind, value)
+        if whole is None:
+            self._become((TypeError,))
+            return ""
+        members = self.leaves if self.leaves is not None else (self.kind,)
+        rest = tuple(kind for kind in members if not whole and not matches(kind, value))
+        if len(rest) == len(members):
+            return ""
+        if clause.swallows:
+            if not rest or clause.reraises or clause.raises:
+                return "handles" if not rest and not clause.reraises and not clause.raises else "may handle"
+            self.regroup(rest)
+        elif clause.raises and not clause.reraises:
+            instead = [raised_class(what, scope) for what in clause.raises]
+            if any(kind is None for kind in instead):
+                return "may handle"
+            self.regroup((*rest, *(kind for kind in instead if kind is not None)))
+        else:
+            self.regroup(members)
+        return ""
+
+    def regroup(self, members: Iterable[type[BaseException]]) -> None:
+        """Makes it a group of these."""
+        self.leaves = tuple(members)
+        ordinary = all(is_subclass(Exception, kind) for kind in self.leaves)
+        self.kind = ExceptionGroup if ordinary else BaseExceptionGroup
+
+
+def is_control_flow(kind: type[BaseException]) -> bool:
+    """Whether the interpreter raises it to say something."""
+    return issubclass(kind, CONTROL_FLOW)
+
+
+def raised_class(what: Expression | None, scope: Scope) -> type[BaseException] | None:
+    """The class of what `raise what` raises, or None if that cannot be told."""
+    value = evaluate(what.function if type(what) is Call else what, scope)
+    if isinstance(value, type):
+        return value if is_subclass(BaseException, value) else None
+    return type(value) if type(what) is not Call and isinstance(value, BaseException) else None
