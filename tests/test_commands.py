@@ -283,6 +283,14 @@ def test_pp_breaks_lines(hold: FakeHold) -> None:
     answer = run_words(hold, "pp {str(n): 'x' * 30 for n in range(6)}")
     assert answer.splitlines()[0] == "{'0': 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx',"
     assert len(answer.splitlines()) == 6
+    assert run_words(hold, "pp [1, name]") == "[1, 'mean']"
+    assert run_words(hold, "pp list(range(10000))").endswith("... and 9600 lines more")
+    assert run_words(hold, "pp type('Bad', (), {'__repr__': lambda self: 1 / 0})()") == (
+        "<the repr of this Bad raised ZeroDivisionError>"
+    )
+    assert run_words(hold, "pp {'k': [type('Bad', (), {'__repr__': lambda self: 1 / 0})()]}") == (
+        "{'k': [<the repr of this Bad raised ZeroDivisionError>]}"
+    )
 
 
 @given(st.text())

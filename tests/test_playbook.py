@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from daifu_bc import frontends
+from daifu_bc.errors import UsageError
 from daifu_bc.frontends.playbook import PlaybookError, from_file, load, parse_playbook
 from daifu_bc.recovery import policy
 from daifu_bc.recovery.interface import HoldLike
@@ -211,6 +212,13 @@ def test_a_responder_that_fails_lets_the_exception_go_on(err: io.StringIO) -> No
 def test_the_terminal_is_named_not_imported() -> None:
     factory = policy._factories["terminal"]
     assert factory == "daifu_bc.frontends.terminal:responder"
+
+
+def test_words_are_run_through_the_policy(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert policy.run_words(make(), "p count + 1") == "1"
+    monkeypatch.setattr(policy, "_interpreter", None)
+    with pytest.raises(UsageError, match="Import daifu_bc first"):
+        policy.run_words(make(), "pass")
 
 
 def test_a_terminal_is_asked_if_there_is_no_playbook(monkeypatch: pytest.MonkeyPatch) -> None:

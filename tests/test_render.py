@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import sys
 from collections import Counter, OrderedDict, deque, namedtuple
 from pathlib import Path
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from daifu_bc.frontends import render, values
 from daifu_bc.frontends.values import describe, printable, show
 from tests import fake_hold
-from tests.fake_hold import crash, make, make_without_source
+from tests.fake_hold import FakeHold, crash, make, make_without_source
 
 CRASHING = next(
     number
@@ -49,6 +50,35 @@ Frames:
 Held: no frame further out has a handler for it.
 Next: pass would run line {CRASHING} again"""
     assert text == expected
+
+
+def test_a_part_that_cannot_be_made_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    hold = make()
+
+    def fail() -> list[str]:
+        raise RuntimeError
+
+    monkeypatch.setattr(hold.selected, "names_in_line", fail)
+    monkeypatch.setattr(hold, "where_next", fail)
+    text = render.report(hold)
+    assert "(not available: RuntimeError)\n\nFrames:" in text
+    assert text.endswith(
+        "\n\nHeld: no frame further out has a handler for it.\nNext: (not available: RuntimeError)"
+    )
+
+
+def test_very_many_frames() -> None:
+    def deeper(left: int) -> None:
+        if left:
+            deeper(left - 1)
+        raise ValueError
+
+    hold = FakeHold(crash(deeper, 99))
+    shown = render.frames(hold, most=24)
+    assert shown[0] == "  ... 76 more further out, `where` shows them"
+    assert len(shown) == 25
+    assert shown[1].split()[0] == "76"
+    assert len(render.frames(hold)) == 100
 
 
 def test_without_source_it_is_the_disassembly() -> None:
@@ -256,6 +286,20 @@ def test_a_device_in_error(fake_torch: ModuleType) -> None:
     assert describe(FakeTensor()) == f"{head}; no statistics: RuntimeError"
     assert describe([FakeTensor()]) == f"[{head}]"
     assert show({"a": FakeTensor()}) == f"{{'a': {head}}}"
+
+
+@dataclasses.dataclass
+class Batch:
+    images: object
+    size: int = 1
+
+
+def test_tensors_in_containers_are_not_dumped(fake_torch: ModuleType) -> None:
+    head = "FakeTensor(2, 3) float32 on cuda:0, requires grad"
+    assert describe(OrderedDict(w=FakeTensor())) == f"OrderedDict({{'w': {head}}})"
+    assert describe(Point(FakeTensor(), 1)) == f"Point(({head}, 1))"
+    assert describe(Batch(FakeTensor())) == f"Batch(images={head}, size=1)"
+    assert describe(Batch(3)) == "Batch(images=3, size=1)"
 
 
 def test_a_half_imported_torch(monkeypatch: pytest.MonkeyPatch) -> None:

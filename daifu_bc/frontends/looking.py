@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pprint
 import re
+from collections.abc import Callable
 
 from daifu_bc.frontends import render
 from daifu_bc.frontends.script import ScriptError
-from daifu_bc.frontends.values import printable, show
+from daifu_bc.frontends.values import inline, printable, show
 from daifu_bc.frontends.word import Answer, Request, Word, check_python, no_body, takes_nothing, whole_number
 from daifu_bc.recovery.interface import FrameLike, HoldLike
 
@@ -16,6 +17,7 @@ AROUND = 5
 LIST_ARGUMENT = re.compile(r"(?P<first>\d+)(?:\s*,\s*|\s+|$)(?P<last>\d+)?")
 #: What `pp` prints at most; a large structure would push the hold off the screen.
 MOST_LINES = 400
+CONTAINERS = (dict, list, tuple, set, frozenset)
 
 
 def _check_steps(request: Request) -> None:
@@ -86,29 +88,34 @@ def _pp(hold: HoldLike, request: Request) -> Answer:
     return _evaluated(hold, request, _pretty)
 
 
+class _Printer(pprint.PrettyPrinter):
+    """Breaks containers over lines; what is in them is written as everywhere, tensors by shape."""
+
+    def format(
+        self,
+        object: object,  # noqa: A002
+        context: dict[int, int],
+        maxlevels: int,
+        level: int,
+    ) -> tuple[str, bool, bool]:
+        if type(object) in CONTAINERS:
+            return super().format(object, context, maxlevels, level)
+        return inline(object), True, False
+
+
 def _pretty(value: object) -> str:
     # Only plain containers gain by it; everything else has a form of its own.
-    if type(value) not in (dict, list, tuple, set, frozenset):
+    if type(value) not in CONTAINERS:
         return show(value)
-    brief = show(value)
-    if "<the repr of" in brief or "..." in brief:
-        return brief
     try:
-        lines = printable(pprint.pformat(value, width=100, sort_dicts=False)).splitlines()
-    except Exception:  # noqa: BLE001 - a repr that raises is shown as such by the brief form
-        return brief
-    # A tensor inside would be dumped; the brief form has its shape.
-    if len(lines) > MOST_LINES or _summarised(brief, lines):
-        return brief
-    return "\n".join(lines)
+        lines = printable(_Printer(width=100, sort_dicts=False).pformat(value)).splitlines()
+    except Exception:  # noqa: BLE001 - keys that cannot be compared, nesting without end
+        return show(value)
+    left = len(lines) - MOST_LINES
+    return "\n".join([*lines[:MOST_LINES], *([f"... and {left} lines more"] if left > 0 else [])])
 
 
-def _summarised(brief: str, lines: list[str]) -> bool:
-    return len("".join(lines)) > 4 * len(brief) + 1000
-
-
-def _evaluated(hold: HoldLike, request: Request, form: object) -> Answer:
-    assert callable(form)
+def _evaluated(hold: HoldLike, request: Request, form: Callable[[object], str]) -> Answer:
     try:
         value = hold.evaluate(request.argument)
     except KeyboardInterrupt:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from daifu_bc.frontends.values import describe, printable
 from daifu_bc.recovery.interface import FrameLike, HoldLike
@@ -16,24 +16,38 @@ AROUND_INSTRUCTION = 12
 #: Links of an exception's chain, and members of a group, that are shown.
 LINKS = 8
 RULE = 78
+#: Frames that a report shows; `where` shows all.
+MOST_FRAMES = 24
+#: The parts of a report that are empty lines.
+BLANK_PARTS = (2, 6)
 
 
 def report(hold: HoldLike) -> str:
-    """Return everything that a person needs at the beginning of a hold."""
+    """Return everything that a person needs at the beginning of a hold.
+
+    A part that cannot be made is left out with a word why; the person is to be asked all the same.
+    """
     held = next((frame for frame in hold.frames if frame.held), hold.selected)
     title = f"-- daifu: hold {hold.number}, thread {printable(hold.thread_name)} "
     parts = [
         title.ljust(RULE, "-"),
         error(hold.exception),
         "",
-        surroundings(held),
-        *section("Values", values_in_line(held)),
-        *section("Frames", frames(hold)),
+        _guarded(lambda: surroundings(held)),
+        _guarded(lambda: "\n".join(section("Values", values_in_line(held)))),
+        _guarded(lambda: "\n".join(section("Frames", frames(hold, most=MOST_FRAMES)))),
         "",
-        f"Held: {verdict(hold)}",
-        f"Next: {hold.where_next()}",
+        f"Held: {_guarded(lambda: verdict(hold))}",
+        f"Next: {_guarded(hold.where_next)}",
     ]
-    return "\n".join(parts)
+    return "\n".join(part for number, part in enumerate(parts) if part or number in BLANK_PARTS)
+
+
+def _guarded(make: Callable[[], str]) -> str:
+    try:
+        return make()
+    except Exception as problem:  # noqa: BLE001 - the user's objects take part in all of it
+        return f"(not available: {type(problem).__name__})"
 
 
 def section(title: str, lines: Iterable[str]) -> list[str]:
@@ -114,18 +128,20 @@ def _raised_at(exception: BaseException) -> str:
 # ------------------------------------------------------------ frames and code
 
 
-def frames(hold: HoldLike) -> list[str]:
-    """Return the user's frames, outermost first, the selected one marked."""
+def frames(hold: HoldLike, most: int | None = None) -> list[str]:
+    """Return the user's frames, outermost first, the selected one marked; of very many the innermost."""
+    shown = list(enumerate(hold.frames))
+    left = 0 if most is None else max(len(shown) - most, 0)
     rows = [
-        (str(number), frame.name, f"{short_path(frame.filename)}:{frame.line}", _notes(frame))
-        for number, frame in enumerate(hold.frames)
+        (str(number), frame.name, f"{short_path(frame.filename)}:{frame.line}{_notes(frame)}", frame)
+        for number, frame in shown[left:]
     ]
-    number_width = max(len(row[0]) for row in rows) if rows else 0
-    name_width = max(len(row[1]) for row in rows) if rows else 0
-    lines = []
-    for (number, name, where, notes), frame in zip(rows, hold.frames, strict=True):
+    number_width = max((len(row[0]) for row in rows), default=0)
+    name_width = max((len(row[1]) for row in rows), default=0)
+    lines = [f"  ... {left} more further out, `where` shows them"] if left else []
+    for number, name, where, frame in rows:
         mark = ">" if frame is hold.selected else " "
-        lines.append(f"{mark} {number:>{number_width}}  {name:<{name_width}}  {where}{notes}")
+        lines.append(f"{mark} {number:>{number_width}}  {name:<{name_width}}  {where}")
     return lines
 
 

@@ -43,19 +43,18 @@ def responder() -> Responder:
 
 def answer(hold: HoldLike) -> None:
     """Ask the person until the hold is decided."""
+    flush_program_output()
     write = writer()
     reader = make_reader(hold)
     try:
-        write("\n" + render.report(hold), True)
-        write(WELCOME, True)
+        begin(hold, write)
         while hold.decision is None:
             try:
-                command_text = read_text(reader)
+                run_text(hold, read_text(reader), write)
             except KeyboardInterrupt:
                 continue
             except EOFError:
                 write(KEPT, True)
-                continue
             except TerminalGoneError:
                 # Nobody can answer any more: as without a terminal, the exception goes on.
                 hold.let_go()
@@ -64,10 +63,26 @@ def answer(hold: HoldLike) -> None:
                 write(f"The prompt failed ({error}); it goes on in plain text.", False)
                 reader.close()
                 reader = PlainReader()
-                continue
-            run_text(hold, command_text, write)
     finally:
         reader.close()
+
+
+def begin(hold: HoldLike, write: Writer) -> None:
+    """Show the report. A repr that takes for ever can be interrupted."""
+    try:
+        write("\n" + render.report(hold), True)
+    except KeyboardInterrupt:
+        write("\n" + render.error(hold.exception), True)
+    write(WELCOME, True)
+
+
+def flush_program_output() -> None:
+    """Let what the program has printed stand before the report."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:  # noqa: BLE001 - closed, broken, or of the program's own making
+            continue
 
 
 def run_text(hold: HoldLike, text: str, write: Writer) -> None:

@@ -59,6 +59,11 @@ def show(value: object) -> str:
     return _LONG.of(value)
 
 
+def inline(value: object) -> str:
+    """Return a value as it is written inside a container: tensors by shape alone."""
+    return printable(_LONG.repr1(value, _LONG.maxlevel))
+
+
 def _module(name: str) -> ModuleType | None:
     """Return a library if the program has loaded it. One that is only half imported has no types yet."""
     return sys.modules.get(name)
@@ -100,20 +105,32 @@ class _Repr(reprlib.Repr):
         return "{" + ", ".join(parts) + "}"
 
     def _instance(self, x: Any, level: int) -> str:
-        # A long container of a derived class would write all of itself before it could be cut.
+        name = type(x).__name__
+        # A long container of a derived class would write all of itself before it could be cut, and one of tensors
+        # would dump them: a model's state is such a dictionary.
         for base, limit in (
             (dict, self.maxdict),
             (list, self.maxlist),
             (tuple, self.maxtuple),
             (set, self.maxset),
         ):
-            if issubclass(type(x), base) and base.__len__(x) > limit:
-                items = base(islice(x.items() if base is dict else base.__iter__(x), limit + 1))
-                return f"{type(x).__name__}({super().repr1(items, level)})"
+            if issubclass(type(x), base):
+                items = list(islice(dict.items(x) if base is dict else base.__iter__(x), limit + 1))
+                if len(items) > limit or any(
+                    map(self._is_array, dict(items).values() if base is dict else items)
+                ):
+                    return f"{name}({super().repr1(base(items), level)})"
+        fields = getattr(type(x), "__dataclass_fields__", None)
+        if fields and any(map(self._is_array, getattr(x, "__dict__", {}).values())):
+            shown = {key: value for key, value in vars(x).items() if key in fields}
+            return f"{name}({', '.join(f'{key}={self.repr1(value, level - 1)}' for key, value in shown.items())})"
         text = repr(x)
         if len(text) > self.maxother:
             text = f"{text[: self.maxother * 2 // 3]}...{text[len(text) - self.maxother // 3 :]}"
         return text
+
+    def _is_array(self, value: object) -> bool:
+        return self._array(value, statistics=False) is not None
 
     def _array(self, value: object, *, statistics: bool) -> str | None:
         """Return the summary of a tensor or an array; None if it is none, or if not even that works."""

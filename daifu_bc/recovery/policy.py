@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable
 from typing import Literal, TextIO, cast
 
+from daifu_bc.errors import UsageError
 from daifu_bc.recovery.interface import HoldLike, Responder
 
 PLAYBOOK_VARIABLE = "DAIFU_PLAYBOOK"
@@ -21,8 +22,11 @@ Kind = Literal["playbook", "terminal"]
 #: A function that returns a responder, or the name of one (`package.module:function`), imported when it is needed.
 #: That of the playbook is called with the file's name, that of the terminal with nothing.
 Factory = Callable[..., Responder] | str
+#: Runs words against a hold and returns what they answer.
+Interpreter = Callable[[HoldLike, str], str]
 
 _factories: dict[Kind, Factory] = {}
+_interpreter: Interpreter | str | None = None
 _playbook: Responder | None = None
 #: The file that `_playbook` was read from; None for one that was set by the program.
 _playbook_file: str | None = None
@@ -38,6 +42,23 @@ def set_responder_factory(kind: Kind, factory: Factory) -> None:
         factory: returns a responder; or its name, `package.module:function`.
     """
     _factories[kind] = factory
+
+
+def set_interpreter(interpreter: Interpreter | str) -> None:
+    """Say what runs words against a hold, as a function or by its name, `package.module:function`."""
+    global _interpreter
+    _interpreter = interpreter
+
+
+def run_words(hold: HoldLike, text: str) -> str:
+    """Run the words of a text against a hold and return what they answer.
+
+    Raises:
+        UsageError: no front end has been registered.
+    """
+    if _interpreter is None:
+        raise UsageError("nothing understands words yet", remedy="Import daifu_bc first.")
+    return cast("Interpreter", _resolve(_interpreter))(hold, text)
 
 
 def set_playbook(responder: Responder | None) -> None:
@@ -111,11 +132,15 @@ def _ask(hold: HoldLike) -> None:
 
 
 def _make(kind: Kind, *arguments: str) -> Responder:
-    factory = _factories[kind]
-    if isinstance(factory, str):
-        module, _, function = factory.partition(":")
-        factory = cast("Callable[..., Responder]", getattr(importlib.import_module(module), function))
-    return factory(*arguments)
+    return cast("Callable[..., Responder]", _resolve(_factories[kind]))(*arguments)
+
+
+def _resolve(function: object) -> object:
+    """Return a function that may be given by its name."""
+    if not isinstance(function, str):
+        return function
+    module, _, name = function.partition(":")
+    return getattr(importlib.import_module(module), name)
 
 
 def _complain(text: str) -> None:
