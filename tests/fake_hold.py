@@ -155,6 +155,8 @@ class FakeHold:
         return self._verb("goto", line)
 
     def give(self, value_expression: str | None) -> str:
+        if value_expression == "nothing":
+            raise NameError("name 'nothing' is not defined")
         return self._verb("give", value_expression)
 
     def let_go(self, expression: str | None = None, always: bool = False) -> str:

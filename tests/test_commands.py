@@ -221,6 +221,11 @@ def test_a_fault_of_ours_is_an_answer(hold: FakeHold, monkeypatch: pytest.Monkey
     assert run_words(hold, "pass") == "Interrupted; the hold stays."
 
 
+def test_a_value_that_cannot_be_worked_out_is_the_answer(hold: FakeHold) -> None:
+    assert run_words(hold, "return nothing") == "NameError: name 'nothing' is not defined"
+    assert hold.decision is None
+
+
 def test_a_slip_of_the_fingers_is_recognised(hold: FakeHold) -> None:
     assert run_words(hold, "retyr").endswith("Did you mean the word `retry`?")
     assert "Did you mean the word" not in run_words(hold, "batch_number")

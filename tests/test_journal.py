@@ -14,6 +14,7 @@ import pytest
 
 from daifu_bc.errors import UsageError
 from daifu_bc.frontends import log
+from daifu_bc.frontends.commands import run_words
 from daifu_bc.recovery import journal
 from tests.fake_hold import FakeHold, crash, make
 
@@ -68,6 +69,34 @@ def test_what_is_written(tmp_path: Path) -> None:
     assert 90 <= decided["seconds"] < 95
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_words_are_journalled(tmp_path: Path) -> None:
+    hold = make()
+    file = tmp_path / "fix.py"
+    file.write_text("y = 2\n")
+    words = (
+        "p count",
+        "x = 1",
+        "action <<END\n1 / 0\nEND",
+        f"action @{file}",
+        "goto x",
+        "return nothing",
+        "surgery f <<END\ndef f(): pass\nEND",
+        "where",
+        "return count + 1",
+    )
+    for text in words:
+        run_words(hold, text)
+    assert [(entry["event"], entry["code"], entry["outcome"]) for entry in entries(Path(journal.path()))] == [
+        ("action", "x = 1", "done"),
+        ("action", "1 / 0\n", "the action raised ZeroDivisionError"),
+        ("action", "y = 2\n", "done"),
+        ("goto", "x", "`goto` needs the number of a line, not 'x'"),
+        ("return", "nothing", "nothing raised NameError"),
+        ("surgery", "f\ndef f(): pass\n", "done"),
+        ("return", "count + 1", "done"),
+    ]
 
 
 def test_no_values_are_written(tmp_path: Path) -> None:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import difflib
 import re
+import time
 
 from daifu_bc.errors import DaifuError
 from daifu_bc.frontends import deciding, looking, render
 from daifu_bc.frontends.script import Command, ScriptError, parse, without_here_document
 from daifu_bc.frontends.values import printable
 from daifu_bc.frontends.word import Answer, Request, Word
+from daifu_bc.recovery import journal
 from daifu_bc.recovery.interface import HoldLike
 
 
@@ -40,6 +42,7 @@ HELP = Word(
 TABLE = (*deciding.WORDS[:-1], *looking.WORDS, HELP, deciding.WORDS[-1])
 NAMES = {name: word for word in TABLE for name in word.names}
 ACTION = NAMES["action"]
+SURGERY = NAMES["surgery"]
 
 #: What after a word's name makes the line Python after all: `p = 3`, `c += 1`, `list(x)`, `where.x`, `up: int = 1`.
 ASSIGNMENT = re.compile(r"\s*(?:[-+*/%@&|^]|//|\*\*|<<|>>)?=|\s*:")
@@ -98,23 +101,39 @@ def check(command: Command) -> Word:
 
 
 def run_command(hold: HoldLike, command: Command) -> Answer:
-    """Run one command against a hold. Whatever goes wrong is an answer."""
+    """Run one command against a hold. Whatever goes wrong is an answer; what may change something is journalled."""
+    word, request = read(command)
+    began = time.time()
+    answer, outcome = _run(hold, word, request)
+    if word.decides or word in (ACTION, SURGERY):
+        decided = word.decides and not answer.failed
+        journal.done(
+            hold,
+            word.name,
+            code=answer.code or "\n".join(part for part in (request.argument, request.body) if part),
+            seconds=None if decided else time.time() - began,
+            outcome=outcome,
+        )
+    return _completed(hold, word, request, answer)
+
+
+def _run(hold: HoldLike, word: Word, request: Request) -> tuple[Answer, str]:
+    """Return a word's answer and what the journal says of it, which must not contain values."""
     try:
-        word, request = read(command)
         word.check(request)
         answer = word.run(hold, request)
     except DaifuError as error:
         text = printable(str(error))
-        return Answer(text, failed=text)
+        return Answer(text, failed=text), text
     except KeyboardInterrupt:
-        return Answer("Interrupted; the hold stays.", failed="interrupted")
+        return Answer("Interrupted; the hold stays.", failed="interrupted"), "interrupted"
     # Rule 1: a fault of ours is shown, and the person decides what to do about it.
     except Exception as error:  # noqa: BLE001
         text = f"daifu_bc failed inside ({render.error(error)}); the hold stays. Please report it."
-        return Answer(text, failed=text)
+        return Answer(text, failed=text), f"daifu_bc failed inside ({type(error).__name__})"
     if isinstance(answer, str):
         answer = Answer(answer)
-    return _completed(hold, word, request, answer)
+    return answer, answer.failed or "done"
 
 
 def _completed(hold: HoldLike, word: Word, request: Request, answer: Answer) -> Answer:

@@ -6,7 +6,10 @@ import ast
 import os
 import shlex
 import tokenize
+from collections.abc import Callable
 
+from daifu_bc.errors import DaifuError
+from daifu_bc.frontends import render
 from daifu_bc.frontends.script import ScriptError
 from daifu_bc.frontends.values import printable, show
 from daifu_bc.frontends.word import (
@@ -48,8 +51,20 @@ def _check_expression(request: Request) -> None:
         check_python(request.argument, line=request.line, mode="eval")
 
 
-def _return(hold: HoldLike, request: Request) -> str:
-    return hold.give(request.argument or None)
+def _return(hold: HoldLike, request: Request) -> Answer | str:
+    return _with_expression(hold.give, request)
+
+
+def _with_expression(verb: Callable[[str | None], str], request: Request) -> Answer | str:
+    """Run a verb that evaluates an expression of the user's, which may raise anything at all."""
+    if not request.argument:
+        return verb(None)
+    try:
+        return verb(request.argument)
+    except (DaifuError, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # noqa: BLE001
+        return Answer(render.error(error), failed=f"{request.argument} raised {type(error).__name__}")
 
 
 def _check_raise(request: Request) -> None:
@@ -59,10 +74,10 @@ def _check_raise(request: Request) -> None:
         check_python(f"raise {request.argument}", line=request.line)
 
 
-def _raise(hold: HoldLike, request: Request) -> str:
+def _raise(hold: HoldLike, request: Request) -> Answer | str:
     if request.argument == "--always":
         return hold.let_go(always=True)
-    return hold.let_go(request.argument or None)
+    return _with_expression(hold.let_go, request)
 
 
 # -------------------------------------------------------------------- action
@@ -99,11 +114,11 @@ def run_code(hold: HoldLike, source: str, filename: str = "<action>") -> Answer:
         value = getattr(result, "value", None)
         if value is not None:
             parts.append(show(value))
-        return Answer("\n".join(parts))
+        return Answer("\n".join(parts), code=source)
     kind = type(result.error).__name__
     parts.append(printable(result.traceback.rstrip("\n") or kind))
     parts.append(f"The action raised {kind}; the hold stays.")
-    return Answer("\n".join(parts), failed=f"the action raised {kind}")
+    return Answer("\n".join(parts), failed=f"the action raised {kind}", code=source)
 
 
 def only_looks(request: Request) -> bool:

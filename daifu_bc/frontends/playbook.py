@@ -21,6 +21,7 @@ from daifu_bc.errors import UsageError
 from daifu_bc.frontends import render
 from daifu_bc.frontends.commands import check, run_command
 from daifu_bc.frontends.script import Command, ScriptError, parse_blocks
+from daifu_bc.recovery import journal
 from daifu_bc.recovery.interface import HoldLike, Responder
 
 
@@ -56,6 +57,7 @@ class Playbook:
                 _tell(problem)
         if hold.decision is None:
             _tell(hold.let_go())
+            journal.done(hold, "raise", outcome="the playbook has come to no decision")
 
     def _play(self, hold: HoldLike, block: Sequence[Command]) -> str:
         """Run a block's words; return why it came to no decision, or an empty text."""

@@ -16,6 +16,7 @@ from daifu_bc.frontends import render
 from daifu_bc.frontends.commands import ACTION, read, run_command
 from daifu_bc.frontends.reader import PlainReader, Reader, TerminalGoneError
 from daifu_bc.frontends.script import Command, ScriptError, here_document_end, parse
+from daifu_bc.recovery import journal
 from daifu_bc.recovery.interface import HoldLike, Responder
 
 PROMPT = "daifu> "
@@ -58,6 +59,7 @@ def answer(hold: HoldLike) -> None:
             except TerminalGoneError:
                 # Nobody can answer any more: as without a terminal, the exception goes on.
                 hold.let_go()
+                journal.done(hold, "raise", outcome="the terminal is gone")
                 return
             except Exception as error:  # noqa: BLE001 - the comfortable prompt failed; the plain one is left
                 write(f"The prompt failed ({error}); it goes on in plain text.", False)

@@ -36,10 +36,12 @@ class Answer:
     Attributes:
         text: what to print; empty if there is nothing to say.
         failed: why it did not do what was asked; empty if it did.
+        code: the code that was run or built in, for the journal, if it is not the request's own text.
     """
 
     text: str
     failed: str = ""
+    code: str = ""
 
 
 def accept_all(_request: Request) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Literal, TextIO, cast
 
 from daifu_bc.errors import UsageError
+from daifu_bc.recovery import journal
 from daifu_bc.recovery.interface import HoldLike, Responder
 
 PLAYBOOK_VARIABLE = "DAIFU_PLAYBOOK"
@@ -109,6 +110,14 @@ def somebody_answers() -> bool:
     return "terminal" in _factories and at_terminal()
 
 
+def asks_again() -> bool:
+    """Tell whether a hold whose decision could not be carried out may be asked about again.
+
+    A person can choose another way; a playbook cannot, its next block is meant for another hold.
+    """
+    return _playbook is None and "terminal" in _factories and at_terminal()
+
+
 def respond(hold: HoldLike) -> None:
     """Have a hold answered; when this returns, it is decided.
 
@@ -120,6 +129,7 @@ def respond(hold: HoldLike) -> None:
         _complain(f"daifu_bc: the hold could not be answered ({type(error).__name__}: {error}).")
     if hold.decision is None:
         hold.let_go()
+        journal.done(hold, "raise", outcome="nobody has decided")
 
 
 def _ask(hold: HoldLike) -> None:
