@@ -69,3 +69,9 @@ class UsageError(DaifuError):
     """The caller gave daifu_bc something that it does not take."""
 
     slug = "usage"
+
+
+class InternalError(DaifuError):
+    """Something that daifu_bc relies on did not hold; the program's own exception goes its way. Please report it."""
+
+    slug = "internal"

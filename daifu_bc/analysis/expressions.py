@@ -189,7 +189,8 @@ def call(flow: Flow, place: int, deepest: int = _DEEPEST) -> Call | None:
         _KW_NAMES != -1
         and any(before.opcode == _KW_NAMES for before in flow.instructions[max(0, place - 2) : place])
     )
-    for slot in (-2, -1):
+    # The upper slot first: of a method both are told by it, of a function it is NULL or the callable.
+    for slot in (-1, -2):
         index = slot - count - extra
         function = expression(flow, place, index, deepest - 1)
         if function is not None:

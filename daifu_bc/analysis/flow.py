@@ -78,6 +78,15 @@ _MANY: Final = {  # results, where they are not one
     }.items()
     if (number := opcode.opmap.get(name)) is not None
 }
+#: Look at what lies on the stack and leave it there when they raise.
+_KEEPS_INPUTS: Final = op_set("FOR_ITER", "GET_ANEXT", "WITH_EXCEPT_START", "COPY", "SWAP", "NOP", "RESUME")
+#: Take nothing from the stack.
+_NO_INPUTS: Final = (
+    _starting("LOAD_FAST", "LOAD_CONST", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLOSURE", "LOAD_SMALL", "LOAD_COMMON")
+    | _starting("JUMP_", "DELETE_FAST", "DELETE_GLOBAL", "DELETE_NAME", "DELETE_DEREF", "MAKE_CELL", "COPY_FREE")
+    | op_set("LOAD_BUILD_CLASS", "LOAD_ASSERTION_ERROR", "LOAD_COMMON_CONSTANT", "PUSH_NULL", "LOAD_LOCALS", "LOAD_CLASSDEREF")
+    | op_set("NOT_TAKEN", "SETUP_ANNOTATIONS", "NOP")
+) - op_set("JUMP_IF_FALSE_OR_POP", "JUMP_IF_TRUE_OR_POP", "NOP")
 OP: Final = opcode.opmap
 _NONE: Final = -1
 _GET_ITER, _FOR_ITER, _SWAP, _COPY = OP["GET_ITER"], OP["FOR_ITER"], OP["SWAP"], OP["COPY"]
@@ -133,6 +142,12 @@ class Flow:
 
     # -- what others ask ---------------------------------------------------------------------------------------
 
+    def place_at(self, offset: int) -> int:
+        """The place of the instruction that an offset lies in; what frames tell may point into its caches."""
+        while (place := self.index.get(offset)) is None and offset > 0:
+            offset -= 2
+        return place or 0
+
     def kind(self, item: Item) -> str:
         """The kind of an item, return values that are parked under a `finally` or an exit included."""
         if item[0] == TEMPORARY and self._returned and self._find(item[1]) in self._returned:
@@ -174,6 +189,40 @@ class Flow:
         """The kinds of the structural items before the instruction at `place`, bottom first."""
         stack = self.stacks[place] or ()
         return [self.kind(item) for item in stack[: self.structural(place)]]
+
+    def held_depth(self, place: int) -> int:
+        """How many structural items are still on the stack when the instruction at `place` has raised.
+
+        An instruction may pop its inputs before it raises, so these do not count.
+        """
+        depth = self.structural(place)
+        stack = self.stacks[place]
+        if stack is None or not depth:
+            return 0
+        instruction = self.instructions[place]
+        if instruction.opcode in _KEEPS_INPUTS:
+            return depth
+        left = len(stack) - max(1, self._inputs(instruction)) if instruction.opcode not in _NO_INPUTS else len(stack)
+        return self._whole(stack, depth, left) if left < depth else depth
+
+    def _whole(self, stack: Stack, depth: int, left: int) -> int:
+        """The largest number of items, at most `left`, that does not split a pair."""
+        while left and left < depth and stack[left][0] in _NEVER_ALONE and stack[left][1] == stack[left - 1][1]:
+            left -= 1
+        return left
+
+    def _inputs(self, instruction: Instruction) -> int:
+        """How many items the instruction takes from the stack, at least."""
+        number, arg = instruction.opcode, instruction.arg
+        effect = _effect(number, arg, False)
+        if number in _SILENT:
+            return -effect
+        if number in (_GET_ITER, _GET_AITER, _BEFORE_WITH, _BEFORE_ASYNC_WITH, _LOAD_SPECIAL):
+            return 1
+        results = _MANY.get(number, 1)
+        if results < 0:
+            return 1
+        return max(0, results - effect)
 
     def entry(self, place: int) -> ExceptionEntry | None:
         """The exception table's entry that covers the instruction at `place`."""
@@ -287,8 +336,11 @@ class Flow:
                 return stack[:effect] if effect < 0 else (*stack, *((TEMPORARY, origin),) * effect)
             return (*stack, (VALUE, origin))
         if number == _GET_ITER:
-            pair = ((ITERATOR, origin), (INDEX, origin)) if pyversion.ITERATOR_IS_A_PAIR else ((ITERATOR, origin),)
-            return stack[:-1] + pair
+            if not pyversion.ITERATOR_IS_A_PAIR:
+                return (*stack[:-1], (ITERATOR, origin))
+            if arg:  # of a `yield from`
+                return (*stack[:-1], (TEMPORARY, origin), (TEMPORARY, origin))
+            return (*stack[:-1], (ITERATOR, origin), (INDEX, origin))
         if number == _GET_AITER:
             return (*stack[:-1], (ITERATOR, origin))
         if number == _PUSH_EXC_INFO:

@@ -41,7 +41,6 @@ _class_dict: Final = type.__dict__["__dict__"].__get__
 _module_dict: Final[Any] = vars(ModuleType)["__dict__"].__get__
 _function_code: Final = FunctionType.__dict__["__code__"].__get__
 
-_DEEPEST_TUPLE: Final = 10
 # How many references a frame's snapshot of its locals has if only the frame and we hold it.
 _ONLY_OURS: Final = 2
 
@@ -187,12 +186,10 @@ def _as_it_is(value: object) -> object:
     return UNKNOWN
 
 
-def matches(kind: type[BaseException], against: object, depth: int = _DEEPEST_TUPLE) -> bool | None:
+def matches(kind: type[BaseException], against: object) -> bool | None:
     """Whether an exception of class `kind` matches what stands behind `except`; None if that is not valid there."""
     if isinstance(against, tuple):
-        if not depth:
-            return None
-        answers = [matches(kind, item, depth - 1) for item in tuple.__iter__(against)]
+        answers = [None if isinstance(item, tuple) else matches(kind, item) for item in tuple.__iter__(against)]
         return None if None in answers else True in answers
     if not isinstance(against, type) or not is_subclass(BaseException, against):
         return None

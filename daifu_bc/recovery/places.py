@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import opcode
 from types import CodeType
+from typing import Final
 
+from daifu_bc.analysis.code import ExceptionEntry, entry_at, exception_entries
 from daifu_bc.analysis.flow import Flow
 from daifu_bc.recovery.bodies import continuation_of
 from daifu_bc.rewrite.barrier import is_vaccinated, pristine
+
+_RERAISE: Final = opcode.opmap["RERAISE"]
 
 
 def locate(code: CodeType, offset: int) -> tuple[CodeType, int]:
@@ -27,3 +32,18 @@ def place_at(flow: Flow, offset: int) -> int:
         offset -= 2
         place = flow.index.get(offset)
     return place or 0
+
+
+def displaced(code: CodeType, offset: int, flow: Flow) -> ExceptionEntry | None:
+    """The entry of the pristine code `flow` that a barrier's cold code, which is at `offset`, stands before.
+
+    It covers the re-raise, the first one behind the place where the runtime is asked.
+    """
+    raw = code.co_code
+    while offset < len(raw) and raw[offset] != _RERAISE:
+        offset += 2
+    entry = entry_at(exception_entries(code.co_exceptiontable), offset)
+    if entry is None:
+        return None
+    _, target = locate(code, entry.target)
+    return next((original for original in flow.entries if original.target == target), None)

@@ -7,15 +7,14 @@ import weakref
 from types import CodeType, FrameType
 from typing import Final, NamedTuple
 
-from daifu_bc.analysis.code import ExceptionEntry
+from daifu_bc.analysis.flow import Flow
 from daifu_bc.analysis.handlers import (
-    CLAUSES,
-    FINALLY,
     PLUMBING,
     WITH_EXIT,
     Clause,
     Handler,
     chain,
+    chain_from,
     thrown_in,
 )
 from daifu_bc.errors import CannotVaccinate
@@ -24,7 +23,7 @@ from daifu_bc.recovery.callers import Site, site
 from daifu_bc.recovery.carriers import carrier
 from daifu_bc.recovery.lookups import text
 from daifu_bc.recovery.managers import stops
-from daifu_bc.recovery.places import locate, place_at
+from daifu_bc.recovery.places import displaced, locate, place_at
 
 
 class Where(NamedTuple):
@@ -94,20 +93,6 @@ class Spot:
         self.is_del = False
         self.ends_specially = False
 
-    def beyond(self, entry: ExceptionEntry | None) -> Spot:
-        """The same place for an exception that would reach the handler of `entry` next."""
-        steps = self.steps
-        if entry is None:
-            steps = ()
-        else:
-            for number, step in enumerate(steps):
-                if step.handler.target == entry.target:
-                    steps = steps[number:]
-                    break
-        copy = Spot(self.where, steps, self.policy, self.site)
-        copy.is_del, copy.ends_specially = self.is_del, self.ends_specially
-        return copy
-
 
 _COROUTINES: Final = inspect.CO_COROUTINE | inspect.CO_ITERABLE_COROUTINE
 #: By id of a code object, then by offset. An entry goes when its code object does, before the id can be another's.
@@ -153,39 +138,67 @@ def _new_table(code: CodeType) -> dict[int, Spot | None]:
     return table
 
 
+def spot_before(frame: FrameType) -> Spot | None:
+    """What an exception meets next that has arrived at a barrier of this frame; None if the frame is at none."""
+    code, offset = frame.f_code, frame.f_lasti
+    table = _tables.get(id(code))
+    if table is None:
+        table = _new_table(code)
+    try:
+        return table[~offset]
+    except KeyError:
+        spot = None
+        original, there = locate(code, offset)
+        if there < 0:
+            flow = flow_of(original)
+            where = Where(original.co_qualname, original.co_filename, original.co_firstlineno)
+            handlers = chain_from(flow, displaced(code, offset, flow))
+            steps = _steps(flow, handlers, where)
+            spot = Spot(where, steps, carrier(original, frame.f_globals.get("__name__")), Site(-1, None))
+            _mark(spot, original, frame.f_globals.get("__name__"))
+        table[~offset] = spot
+        return spot
+
+
 def _make(code: CodeType, offset: int, module: object) -> Spot | None:
     original, there = locate(code, offset)
     policy = carrier(original, module)
-    name = original.co_qualname
-    if there < 0:
-        return (
-            None if policy is None else Spot(Where(name, original.co_filename, 0), (), policy, Site(-1, None))
-        )
+    where = Where(original.co_qualname, original.co_filename, _line_at(original, max(there, 0)))
     try:
         flow = flow_of(original)
     except CannotVaccinate:
-        return None
-    place = place_at(flow, there)
+        flow = None
+    if there < 0 or flow is None:
+        spot = Spot(where, (), policy, Site(-1, None))
+    else:
+        place = place_at(flow, there)
+        handlers = chain(flow, flow.instructions[place].offset)
+        spot = Spot(where, _steps(flow, handlers, where), policy, site(flow, place))
+        generator = original.co_flags & (inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR)
+        spot.thrown_in = bool(generator) and thrown_in(flow, place)
+    _mark(spot, original, module)
+    return spot
 
-    def line_at(at: int) -> int:
-        best = original.co_firstlineno
-        for start, stop, line in original.co_lines():
-            if start <= at < stop and line is not None:
-                best = line
-        return best
 
+def _mark(spot: Spot, code: CodeType, module: object) -> None:
+    spot.is_del = code.co_name == "__del__"
+    delivers = type(module) is str and (module, code.co_qualname) in DELIVERING
+    spot.ends_specially = spot.is_del or delivers or bool(code.co_flags & _COROUTINES)
+
+
+def _steps(flow: Flow, handlers: list[Handler], where: Where) -> tuple[Step, ...]:
     steps = []
-    for handler in chain(flow, flow.instructions[place].offset):
+    for handler in handlers:
         if handler.kind == PLUMBING:
             continue
-        assert handler.kind in (CLAUSES, FINALLY, WITH_EXIT)
-        lines = {clause.offset: line_at(clause.offset) for clause in handler.clauses}
+        lines = {clause.offset: _line_at(flow.code, clause.offset) for clause in handler.clauses}
         first = flow.instructions[min(flow.index[handler.target] + 1, len(flow.instructions) - 1)].offset
-        steps.append(Step(handler, Where(name, original.co_filename, line_at(first)), lines))
-    spot = Spot(Where(name, original.co_filename, line_at(there)), tuple(steps), policy, site(flow, place))
-    generator = original.co_flags & (inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR)
-    spot.thrown_in = bool(generator) and thrown_in(flow, place)
-    spot.is_del = original.co_name == "__del__"
-    delivers = type(module) is str and (module, name) in DELIVERING
-    spot.ends_specially = spot.is_del or delivers or bool(original.co_flags & _COROUTINES)
-    return spot
+        steps.append(Step(handler, where._replace(line=_line_at(flow.code, first)), lines))
+    return tuple(steps)
+
+
+def _line_at(code: CodeType, offset: int) -> int:
+    for start, end, line in code.co_lines():
+        if start <= offset < end and line is not None:
+            return line
+    return code.co_firstlineno

@@ -13,13 +13,12 @@ from collections.abc import Callable, Iterable
 from types import FrameType, TracebackType
 from typing import Final
 
-from daifu_bc.analysis.code import ExceptionEntry
 from daifu_bc.recovery import carriers
 from daifu_bc.recovery.answers import Route, Verdict, remember, remembered
 from daifu_bc.recovery.callers import EXPECTED, calls_directly, swallowed
 from daifu_bc.recovery.flight import Flight, is_control_flow, leaves_of
 from daifu_bc.recovery.lookups import UNKNOWN, evaluate, frame_scope
-from daifu_bc.recovery.spots import Spot, Where, forget_spots, spot_at
+from daifu_bc.recovery.spots import Spot, Where, forget_spots, spot_at, spot_before
 
 #: Whether a KeyboardInterrupt is held like any other exception.
 hold_keyboard_interrupt = False
@@ -30,9 +29,6 @@ on_internal_error: Callable[[Exception], None] | None = None
 #: Asked where a frame's exception goes that does not go to the caller: how a task or a worker's job ends. Each is given
 #: the frame, and returns None if it knows nothing of it.
 deliveries: list[Callable[[FrameType], list[Route] | None]] = []
-
-#: Stands for "the handlers of the whole chain around the crashed instruction" as `judge`'s entry.
-WHOLE_CHAIN: Final = ExceptionEntry(-1, -1, -1, -1, False)
 
 # By module and name: exceptions that cancel, looked for only where their module is loaded.
 _CANCELLING: Final = (("asyncio.exceptions", "CancelledError"), ("trio", "Cancelled"))
@@ -46,14 +42,12 @@ _INTERRUPTED: Final = Verdict(False, ("KeyboardInterrupt is only held when asked
 _FAILED: Final = Verdict(False, ("An internal error of daifu_bc; the exception goes its way.",))
 
 
-def judge(exception: BaseException, frame: FrameType, entry: ExceptionEntry | None = WHOLE_CHAIN) -> Verdict:
+def judge(exception: BaseException, frame: FrameType) -> Verdict:
     """Whether an exception that has just arrived at `frame` is to be held there.
 
     Args:
         exception: it.
         frame: where it is, with a traceback entry of this frame in front if it has one.
-        entry: the entry of the frame's own exception table that it would reach next, or None if it would leave the frame;
-            where that is not known, all handlers around the instruction are taken into account.
     """
     try:
         kind = type(exception)
@@ -71,7 +65,7 @@ def judge(exception: BaseException, frame: FrameType, entry: ExceptionEntry | No
         if _generation != carriers.generation:
             _forget()
         walk = _Walk(Flight(kind, leaves_of(exception)))
-        verdict = walk.run(frame, traceback, entry)
+        verdict = walk.run(frame, traceback)
         remember(exception, frame, traceback, walk.holder, verdict)
         return verdict
     except Exception as error:  # noqa: BLE001 - whatever goes wrong here must not change what the program does
@@ -108,7 +102,7 @@ class _Walk:
         self.holder = 0
         self.deliveries = 0
 
-    def run(self, frame: FrameType, traceback: TracebackType | None, entry: ExceptionEntry | None) -> Verdict:
+    def run(self, frame: FrameType, traceback: TracebackType | None) -> Verdict:
         """Judges from `frame` outward."""
         offset = frame.f_lasti
         if traceback is not None and traceback.tb_frame is frame:
@@ -119,8 +113,9 @@ class _Walk:
                 return self._no(
                     "It was thrown into a generator at a `yield`; where it came from it has been judged."
                 )
-            if entry is not WHOLE_CHAIN:
-                spot = spot.beyond(entry)
+            before = spot_before(frame)
+            if before is not None:
+                spot = before
         verdict = self.outward(frame, spot)
         if verdict is not None:
             return verdict

@@ -1,0 +1,135 @@
+"""Where barriers go: runs of instructions that share their exception-table entry and their structural stack."""
+
+from __future__ import annotations
+
+import opcode
+from typing import Final, NamedTuple
+
+from daifu_bc.analysis.code import ExceptionEntry
+from daifu_bc.analysis.flow import Flow, op_set
+from daifu_bc.analysis.handlers import may_catch
+
+_RAISE: Final = opcode.opmap["RAISE_VARARGS"]
+_RERAISE: Final = opcode.opmap["RERAISE"]
+_RESUME: Final = opcode.opmap["RESUME"]
+_RETURN_GENERATOR: Final = opcode.opmap["RETURN_GENERATOR"]
+#: Instructions that cannot raise; a run of nothing else needs no barrier.
+SILENT: Final = op_set(
+    "NOP", "POP_TOP", "POP_ITER", "LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_FAST_LOAD_FAST", "LOAD_CONST", "STORE_FAST",
+    "LOAD_FAST_BORROW_LOAD_FAST_BORROW", "STORE_FAST_STORE_FAST", "STORE_FAST_LOAD_FAST", "LOAD_FAST_AND_CLEAR",
+    "SWAP", "COPY", "PUSH_NULL", "JUMP_FORWARD", "JUMP_BACKWARD_NO_INTERRUPT", "RETURN_VALUE", "RETURN_CONST",
+    "LOAD_SMALL_INT", "LOAD_COMMON_CONSTANT", "NOT_TAKEN", "POP_EXCEPT", "PUSH_EXC_INFO", "END_FOR", "END_SEND",
+    "LOAD_CLOSURE", "MAKE_CELL", "COPY_FREE_VARS", "KW_NAMES", "PRECALL", "RESUME", "CACHE", "LOAD_ASSERTION_ERROR",
+    "POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE", "POP_JUMP_FORWARD_IF_NONE", "POP_JUMP_FORWARD_IF_NOT_NONE",
+    "POP_JUMP_BACKWARD_IF_NONE", "POP_JUMP_BACKWARD_IF_NOT_NONE", "JUMP_BACKWARD", "STORE_DEREF", "IS_OP",
+    "RETURN_GENERATOR", "BUILD_TUPLE", "GET_LEN",
+)  # fmt: skip
+
+
+class Region(NamedTuple):
+    """Instructions that share one barrier.
+
+    Attributes:
+        entry: the original entry that covers them, which the barrier displaces, or None.
+        kinds: kinds of the structural items that survive, bottom first.
+        raised_at: offset of the one bare `raise` that this barrier is for, or -1.
+        ranges: (start, end) offsets, sorted, end exclusive.
+        line: a line of the source that the barrier's code stands for.
+    """
+
+    entry: ExceptionEntry | None
+    kinds: tuple[str, ...]
+    raised_at: int
+    ranges: list[tuple[int, int]]
+    line: int
+
+
+def first_covered(flow: Flow) -> int:
+    """Place of the first instruction behind the prologue, where frame, cells and generator are complete."""
+    first = 0
+    for place, instruction in enumerate(flow.instructions):
+        if instruction.opcode == _RETURN_GENERATOR:
+            return place + 3  # RETURN_GENERATOR, POP_TOP, RESUME
+        if instruction.opcode == _RESUME:
+            if first:
+                break
+            first = place + 1
+            if instruction.arg & 3:
+                break
+        elif first and place > first + 3:
+            break
+    return first
+
+
+def regions(flow: Flow) -> list[Region]:
+    """The barriers of a code object, in a fixed order (the same for the same code object on every run)."""
+    found: dict[tuple[ExceptionEntry | None, tuple[str, ...], int], Region] = {}
+    noisy: set[tuple[ExceptionEntry | None, tuple[str, ...], int]] = set()
+    lines = _lines(flow)
+    previous: Region | None = None
+    for place in range(first_covered(flow), len(flow.instructions)):
+        stack = flow.stacks[place]
+        instruction = flow.instructions[place]
+        if stack is None:
+            previous = None
+            continue
+        entry = flow.entry(place)
+        number = instruction.opcode
+        if (
+            number in SILENT
+            and previous is not None
+            and previous.entry == entry
+            and previous.raised_at < 0
+            and previous.kinds == tuple(flow.kind(item) for item in stack[: len(previous.kinds)])
+        ):
+            # It cannot raise (but for a signal): let it join its neighbour, so that there are fewer entries.
+            start, _ = previous.ranges[-1]
+            previous.ranges[-1] = (start, instruction.end)
+            continue
+        depth = flow.held_depth(place)
+        if not covers(flow, place, entry, depth):
+            previous = None
+            continue
+        kinds = tuple(flow.kind(item) for item in stack[:depth])
+        raised_at = instruction.offset if number == _RAISE and instruction.arg == 0 else -1
+        key = (entry, kinds, raised_at)
+        region = found.get(key)
+        if region is None:
+            region = found[key] = Region(entry, kinds, raised_at, [], lines.get(instruction.offset, 0))
+        if number not in SILENT:
+            noisy.add(key)
+        if region is previous:
+            start, _ = region.ranges[-1]
+            region.ranges[-1] = (start, instruction.end)
+        else:
+            region.ranges.append((instruction.start, instruction.end))
+        previous = region
+    return [region for key, region in found.items() if key in noisy]
+
+
+def covers(flow: Flow, place: int, entry: ExceptionEntry | None, depth: int) -> bool:
+    """Whether a barrier may take the place of `entry` at an instruction that keeps `depth` structural items."""
+    if entry is None:
+        return True
+    if entry.depth > depth:
+        return False  # the handler wants temporaries of the expression: it runs first, then comes the barrier
+    if flow.instructions[place].opcode == _RERAISE and _only_cleans(flow, entry):
+        return False
+    return entry.depth < depth or not may_catch(flow, entry)
+
+
+def _only_cleans(flow: Flow, entry: ExceptionEntry) -> bool:
+    """Whether the handler is the interpreter's COPY 3, POP_EXCEPT, RERAISE 1."""
+    place = flow.index[entry.target]
+    names = [instruction.name for instruction in flow.instructions[place : place + 3]]
+    return names == ["COPY", "POP_EXCEPT", "RERAISE"]
+
+
+def _lines(flow: Flow) -> dict[int, int]:
+    """Offset of an instruction -> line, for the first offset of each line's run."""
+    lines: dict[int, int] = {}
+    for start, end, line in flow.code.co_lines():
+        if line is not None:
+            for offset in range(start, end, 2):
+                lines[offset] = line
+    return lines

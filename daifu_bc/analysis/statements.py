@@ -1,0 +1,275 @@
+"""Which statement an instruction belongs to, and where statements begin in the bytecode.
+
+With source at hand, statements come from the syntax tree and the positions of the instructions. Without, a statement
+is what the line table calls a line, and each restart point at which a line begins is a place to go on.
+"""
+
+from __future__ import annotations
+
+import ast
+import bisect
+from dataclasses import dataclass
+from types import CodeType
+from typing import Final
+
+from daifu_bc.analysis import editions
+from daifu_bc.analysis.flow import Flow
+from daifu_bc.analysis.regions import first_covered
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module
+_COMPREHENSIONS: Final = frozenset({"<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>"})
+_FAR: Final = 1 << 30
+_FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+@dataclass(frozen=True, eq=False)
+class Statement:
+    """A statement of the program; compared by identity.
+
+    Attributes:
+        first, last: its lines.
+        node: its syntax tree, or None without source.
+        parent: the compound statement around it in the same function, or None.
+    """
+
+    first: int
+    last: int
+    node: ast.stmt | None = None
+    parent: Statement | None = None
+
+    def within(self, other: Statement) -> bool:
+        """Whether this is `other` or lies in it."""
+        here: Statement | None = self
+        while here is not None:
+            if here is other:
+                return True
+            here = here.parent
+        return False
+
+
+def parse(code: CodeType) -> ast.Module | None:
+    """The syntax tree of the source that a pristine code object was made from, or None."""
+    lines = editions.lines(code)
+    if not lines:
+        return None
+    known = _trees.get(code.co_filename)
+    if known is not None and known[0] == lines:
+        return known[1]
+    try:
+        tree = ast.parse("\n".join(lines))
+    except (SyntaxError, ValueError):
+        return None
+    if len(_trees) > 32:
+        _trees.clear()
+    _trees[code.co_filename] = (lines, tree)
+    return tree
+
+
+_trees: dict[str, tuple[list[str], ast.Module]] = {}
+
+
+def find_function(tree: ast.Module, code: CodeType) -> Function | None:
+    """The definition that `code` was compiled from; None for lambdas, comprehensions and where nothing fits."""
+    if code.co_name == "<module>":
+        return tree
+    for node in ast.walk(tree):
+        if isinstance(node, _FUNCTIONS) and node.name == code.co_name:
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            if first == code.co_firstlineno:
+                return node
+    return None
+
+
+class Statements:
+    """The statements of one code object.
+
+    Args:
+        flow: its analysis.
+        tree: the syntax tree of its file, or None without source.
+
+    Attributes:
+        function: its definition in the tree, or None.
+    """
+
+    def __init__(self, flow: Flow, tree: ast.Module | None) -> None:
+        self.flow = flow
+        self.function = find_function(tree, flow.code) if tree is not None else None
+        self._all: list[tuple[tuple[int, int], tuple[int, int], Statement]] = []
+        self._ends: dict[Statement, tuple[int, int]] = {}
+        self._by_line: dict[int, Statement] = {}
+        if self.function is not None:
+            self._collect(self.function.body, None)
+            self._all.sort(key=lambda known: known[0])
+            self._ends = {statement: end for _, end, statement in self._all}
+        self.of: list[Statement | None] = self._assign()
+        self._predecessors: list[list[int]] | None = None
+        self._dominators: dict[int, int] | None = None
+
+    def _collect(self, body: list[ast.stmt], parent: Statement | None) -> None:
+        for node in body:
+            first = node.lineno
+            start = (node.lineno, node.col_offset)
+            if isinstance(node, _FUNCTIONS):
+                for decorator in node.decorator_list:
+                    start = min(start, (decorator.lineno, 0))
+                first = start[0]
+            statement = Statement(first, node.end_lineno or first, node, parent)
+            self._all.append((start, (node.end_lineno or first, node.end_col_offset or 0), statement))
+            if isinstance(node, _FUNCTIONS):
+                continue
+            for name in ("body", "orelse", "finalbody"):
+                self._collect(getattr(node, name, []), statement)
+            for handler in getattr(node, "handlers", []):
+                self._collect(handler.body, statement)
+            for case in getattr(node, "cases", []):
+                self._collect(case.body, statement)
+
+    def _assign(self) -> list[Statement | None]:
+        positions = list(self.flow.code.co_positions())
+        found: dict[tuple[object, ...], Statement | None] = {}
+        result: list[Statement | None] = []
+        previous: Statement | None = None
+        for instruction in self.flow.instructions:
+            position = positions[instruction.offset // 2]
+            if position[0] is None:
+                result.append(previous)
+                continue
+            if position not in found:
+                found[position] = self._innermost(position)
+            previous = found[position]
+            result.append(previous)
+        return result
+
+    def _innermost(self, position: tuple[int | None, int | None, int | None, int | None]) -> Statement | None:
+        line, end_line, column, end_column = position
+        assert line is not None
+        if not self._all:
+            statement = self._by_line.get(line)
+            if statement is None:
+                statement = self._by_line[line] = Statement(line, line)
+            return statement
+        if column is None:
+            start, end = (line, _FAR), (line, -1)
+        else:
+            start = (line, column)
+            end = (end_line if end_line is not None else line, end_column if end_column is not None else -1)
+        # Statements are sorted by where they begin; those around the found one are its parents.
+        index = bisect.bisect_right(self._all, start, key=lambda known: known[0]) - 1
+        if index < 0:
+            return None
+        best: Statement | None = self._all[index][2]
+        while best is not None and self._ends[best] < end:
+            best = best.parent
+        return best
+
+    # -- in the bytecode ---------------------------------------------------------------------------------------
+
+    def predecessors(self, place: int) -> list[int]:
+        """Places from which the instruction at `place` normally follows."""
+        if self._predecessors is None:
+            table: list[list[int]] = [[] for _ in self.flow.instructions]
+            for here, stack in enumerate(self.flow.stacks):
+                if stack is not None:
+                    for following in self.flow.successors(here):
+                        table[following].append(here)
+            self._predecessors = table
+        return self._predecessors[place]
+
+    def is_start(self, place: int) -> bool:
+        """Whether a statement begins here: a restart point that is reached from another statement.
+
+        A block that begins or ends inside a statement (the iterator of a `for`, an item of a `with`) makes a start
+        too: what has already run of the statement must not run again.
+        """
+        flow = self.flow
+        if not flow.is_restart_point(place) or place < first_covered(flow):
+            return False
+        if flow.code.co_name in _COMPREHENSIONS or flow.code.co_name == "<lambda>":
+            return flow.code.co_name != "<lambda>" or place == first_covered(flow)
+        mine = self.of[place]
+        before = self.predecessors(place)
+        if not before:
+            return True
+        for here in before:
+            other = self.of[here]
+            if here < first_covered(flow) or other is not mine or flow.structural(here) != flow.structural(place):
+                return True
+        return False
+
+    def begin_of(self, place: int) -> int | None:
+        """The start that dominates the instruction at `place` most closely: where its statement would be repeated.
+
+        Nearest in the flow and not in the order of the code: in `x = (a() if c() else b()) + g()` a crash in `g()`
+        must not repeat `b()` alone. Code that is reached only by an exception has its handler as its root.
+        """
+        if self._dominators is None:
+            self._dominators = self._dominate()
+        here: int | None = place
+        while here is not None:
+            if self.is_start(here):
+                return here
+            here = self._dominators.get(here)
+        return None
+
+    def _dominate(self) -> dict[int, int]:
+        """The immediate dominator of each place over the normal edges (Cooper, Harvey, Kennedy)."""
+        flow = self.flow
+        roots = [0, *{flow.index[entry.target] for entry in flow.entries}]
+        order: dict[int, int] = {}
+        post: list[int] = []
+        for root in roots:
+            if root in order or flow.stacks[root] is None:
+                continue
+            order[root] = 0
+            work = [(root, iter(flow.successors(root)))]
+            while work:
+                here, following = work[-1]
+                for succeeding in following:
+                    if succeeding not in order:
+                        order[succeeding] = 0
+                        work.append((succeeding, iter(flow.successors(succeeding))))
+                        break
+                else:
+                    work.pop()
+                    post.append(here)
+        for number, place in enumerate(post):
+            order[place] = number
+        rootset = set(roots)
+        dominator: dict[int, int] = {}
+        done = set(rootset)
+        changed = True
+        while changed:
+            changed = False
+            for place in reversed(post):
+                if place in rootset:
+                    continue
+                best: int | None = None
+                apart = False
+                for before in self.predecessors(place):
+                    if before not in done:
+                        continue
+                    if best is None:
+                        best = before
+                        continue
+                    other: int | None = before
+                    while best is not None and other is not None and best != other:
+                        if order[best] < order[other]:
+                            best = dominator.get(best)
+                        else:
+                            other = dominator.get(other)
+                    if best is None or other is None:
+                        apart = True
+                        break
+                done.add(place)
+                value = -1 if apart or best is None else best
+                if dominator.get(place, -1) != value or (value == -1 and place in dominator):
+                    changed = True
+                    if value == -1:
+                        dominator.pop(place, None)
+                    else:
+                        dominator[place] = value
+        return dominator
+
+    def all(self) -> list[Statement]:
+        """All statements of the function, in the order of the source."""
+        return [statement for _, _, statement in self._all]

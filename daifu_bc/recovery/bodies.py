@@ -1,0 +1,91 @@
+"""What is known of the code that runs: the analysis of its pristine body, and which code is a continuation."""
+
+from __future__ import annotations
+
+from types import CodeType, FrameType
+
+from daifu_bc.analysis.flow import Flow
+from daifu_bc.analysis.identity import ByIdentity
+from daifu_bc.rewrite.barrier import is_vaccinated, pristine
+from daifu_bc.rewrite.continuation import Continuation, Located, Start, build_continuation
+
+_continuations: ByIdentity[Located] = ByIdentity()
+_KEPT_FLOWS = 256
+_KEPT_CONTINUATIONS = 256
+_built: dict[tuple[int, Start], Continuation] = {}
+_kept: dict[int, Flow] = {}
+
+
+def flow_of(code: CodeType) -> Flow:
+    """The analysis of a pristine code object; the most recent ones are kept."""
+    known = _kept.get(id(code))
+    if known is not None and known.code is code:
+        return known
+    flow = Flow(code)
+    if len(_kept) >= _KEPT_FLOWS:
+        _kept.pop(next(iter(_kept)))
+    _kept[id(code)] = flow
+    return flow
+
+
+def continuation_from(flow: Flow, start: Start) -> Continuation:
+    """The continuation of a body from a start; the same one for the same start, as long as it is among the recent.
+
+    Raises:
+        NoPoint, VerificationError: as `build_continuation`.
+    """
+    key = (id(flow), start)
+    known = _built.get(key)
+    if known is None or known.located.flow is not flow:
+        if len(_built) >= _KEPT_CONTINUATIONS:
+            _built.pop(next(iter(_built)))
+        known = _built[key] = build_continuation(flow, start)
+        _continuations.put(known.code, known.located)
+    return known
+
+
+def continuation_of(code: CodeType) -> Located | None:
+    """The body and layout of the continuation whose code this is, if it is one."""
+    return _continuations.get(code)
+
+
+def body_of(code: CodeType) -> CodeType:
+    """The pristine code object behind any code object."""
+    continuation = _continuations.get(code)
+    return pristine(code) if continuation is None else continuation.flow.code
+
+
+def locate(frame: FrameType) -> tuple[CodeType, int]:
+    """The pristine code of a frame and the offset at which it is; -1 in code of ours."""
+    code = frame.f_code
+    continuation = _continuations.get(code)
+    if continuation is not None:
+        return continuation.flow.code, continuation.pristine_offset(frame.f_lasti)
+    if not is_vaccinated(code):
+        return code, frame.f_lasti
+    original = pristine(code)
+    return original, frame.f_lasti if frame.f_lasti < len(original.co_code) else -1
+
+
+def has_barriers(code: CodeType) -> bool:
+    """Whether frames of this code can be held and go on."""
+    return is_vaccinated(code) or _continuations.get(code) is not None
+
+
+def is_ours(frame: FrameType) -> bool:
+    """Whether a frame belongs to daifu_bc itself."""
+    name = frame.f_globals.get("__name__", "")
+    return isinstance(name, str) and (name == "daifu_bc" or name.startswith("daifu_bc.")) and not name.startswith(
+        "daifu_bc.demo"
+    )
+
+
+def stack_of(frame: FrameType | None) -> list[FrameType]:
+    """The frames from `frame` outward, outermost first."""
+    frames: list[FrameType] = []
+    while frame is not None:
+        frames.append(frame)
+        frame = frame.f_back
+    frames.reverse()
+    return frames
+

@@ -1,0 +1,107 @@
+"""What the barrier has caught: which instruction crashed, and which structural items are still there."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from types import CodeType, FrameType
+
+from daifu_bc.analysis.code import entry_at, exception_entries
+from daifu_bc.analysis.flow import Flow, Stack
+from daifu_bc.errors import InternalError
+from daifu_bc.recovery.bodies import continuation_of, flow_of
+from daifu_bc.rewrite.barrier import pristine
+
+
+@dataclass
+class Capture:
+    """A frame at a barrier.
+
+    Attributes:
+        frame: the frame.
+        flow: the analysis of its pristine body.
+        place: the instruction that crashed.
+        items: the structural items that the stub will hand over.
+        kinds: their kinds.
+    """
+
+    frame: FrameType
+    flow: Flow
+    place: int
+    items: Stack
+    kinds: list[str]
+
+    @property
+    def code(self) -> CodeType:
+        """The pristine code object."""
+        return self.flow.code
+
+    @property
+    def in_namespace(self) -> bool:
+        """Whether its locals are a mapping of their own (class body, `exec`)."""
+        optimized = self.code.co_flags & inspect.CO_OPTIMIZED
+        return not optimized and self.frame.f_locals is not self.frame.f_globals
+
+    @property
+    def cannot_return_handover(self) -> bool:
+        """Whether a continuation of this code, when it crashes again, cannot say so by what it returns."""
+        return self.in_namespace or bool(self.code.co_flags & inspect.CO_ASYNC_GENERATOR)
+
+
+def capture(frame: FrameType, exception: BaseException) -> Capture:
+    """Reads off which stub of `frame` is asking, and for which instruction.
+
+    Args:
+        frame: a frame whose current instruction lies in a stub.
+        exception: what arrived there.
+
+    Raises:
+        InternalError: the frame is not in a stub.
+    """
+    code = frame.f_code
+    continuation = continuation_of(code)
+    if continuation is not None:
+        flow = continuation.flow
+        first, behind = continuation.shift, continuation.body_end
+    else:
+        flow = flow_of(pristine(code))
+        first, behind = 0, len(flow.code.co_code)
+    entries = exception_entries(code.co_exceptiontable)
+    here = frame.f_lasti
+    # Barriers lead to stubs behind the body; the one that asks begins at the last such target before here.
+    stub = max((entry.target for entry in entries if behind <= entry.target <= here), default=-1)
+    if stub < 0:
+        raise InternalError("a barrier's code runs outside its stub")
+    mine = [entry for entry in entries if entry.target == stub and first <= entry.start < behind]
+    if not mine:
+        raise InternalError("no instruction is covered by the barrier that asks")
+    depth = mine[0].depth
+    raised = _raised_at(frame, exception)
+
+    def place_of(offset: int) -> int:
+        if continuation is not None:
+            offset = continuation.pristine_offset(offset)
+        return flow.place_at(offset) if offset >= 0 else -1
+
+    arrived = place_of(mine[0].start)
+    place = place_of(raised) if raised >= 0 else -1
+    covering = entry_at(mine, raised) if raised >= 0 else None
+    if covering is None and not (place >= 0 and _same(flow, place, arrived, depth)):
+        # A bare `raise`, or a re-raise from a block whose items are gone.
+        place = arrived
+    stack = flow.stacks[place] or ()
+    items = stack[:depth]
+    return Capture(frame, flow, place, items, [flow.kind(item) for item in items])
+
+
+def _raised_at(frame: FrameType, exception: BaseException) -> int:
+    traceback = exception.__traceback__
+    return traceback.tb_lasti if traceback is not None and traceback.tb_frame is frame else -1
+
+
+def _same(flow: Flow, place: int, arrived: int, depth: int) -> bool:
+    """Whether what is held where the exception arrived is all that the block of the raising instruction keeps."""
+    stack, other = flow.stacks[place], flow.stacks[arrived]
+    return (
+        stack is not None and other is not None and flow.held_depth(place) == depth and stack[:depth] == other[:depth]
+    )

@@ -1,0 +1,244 @@
+"""Frames as a person sees them: names, lines, values; code can be run in them."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import ctypes
+import dis
+import io
+import sys
+import threading
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import CodeType, FrameType
+from typing import Any, TextIO, cast
+
+from daifu_bc import pyversion
+from daifu_bc.analysis import editions
+from daifu_bc.recovery.bodies import body_of, has_barriers, is_ours, locate
+
+
+@dataclass(frozen=True)
+class ActionResult:
+    """What running code in a frame gave.
+
+    Attributes:
+        output: what it printed; the repr of its value, if it was an expression.
+        error: what it raised, or None.
+        traceback: that error's traceback, without frames of ours.
+    """
+
+    output: str
+    error: BaseException | None = None
+    traceback: str = ""
+
+
+class FrameView:
+    """One frame of the stack.
+
+    Args:
+        frame: the frame.
+        line: the line that it is at.
+        held: whether the exception stopped in it.
+    """
+
+    def __init__(self, frame: FrameType, line: int, *, held: bool) -> None:
+        self.frame = frame
+        self.line = line
+        self.held = held
+        self.code: CodeType = body_of(frame.f_code)
+
+    @property
+    def name(self) -> str:
+        """The qualified name of its function."""
+        return self.code.co_qualname
+
+    @property
+    def filename(self) -> str:
+        """The file that its code came from."""
+        return self.code.co_filename
+
+    @property
+    def vaccinated(self) -> bool:
+        """Whether a run can go on in it."""
+        return has_barriers(self.frame.f_code)
+
+    @property
+    def function_line_range(self) -> tuple[int, int]:
+        """First and last line of its function."""
+        lines = [line for _, _, line in self.code.co_lines() if line is not None]
+        return self.code.co_firstlineno, max([self.code.co_firstlineno, *lines])
+
+    @property
+    def source(self) -> list[tuple[int, str]] | None:
+        """The numbered lines of its function, or None if there is no source."""
+        lines = editions.lines(self.code)
+        if not lines:
+            return None
+        first, last = self.function_line_range
+        if self.code.co_name == "<module>":
+            first, last = 1, len(lines)
+        if first > len(lines):
+            return None
+        return [(number, lines[number - 1]) for number in range(max(first, 1), min(last, len(lines)) + 1)]
+
+    def locals(self) -> dict[str, object]:
+        """Its local names and their values, as a copy."""
+        return dict(self.frame.f_locals)
+
+    def names_in_line(self) -> list[str]:
+        """The names that its present line reads, as far as they have a value."""
+        names: list[str] = []
+        known = self.frame.f_locals
+        hidden = self.frame.f_globals
+        for instruction, line in zip(dis.get_instructions(self.code), _instruction_lines(self.code)):
+            if line != self.line or not isinstance(instruction.argval, str | tuple):
+                continue
+            if not instruction.opname.startswith(("LOAD_FAST", "LOAD_NAME", "LOAD_DEREF", "LOAD_GLOBAL", "STORE_FAST_L")):
+                continue
+            values = instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,)
+            for name in values:
+                if name not in names and (name in known or (name in hidden and not callable(hidden[name]))):
+                    names.append(name)
+        return names
+
+    def disassembly(self) -> str:
+        """Its instructions, the present one marked."""
+        text = io.StringIO()
+        _, offset = locate(self.frame)
+        dis.dis(self.code, file=text, depth=0)
+        return text.getvalue() + ("" if offset < 0 else f"(at offset {offset})\n")
+
+    def assign(self, name: str, value: object) -> None:
+        """Gives a local another value; the running frame sees it."""
+        self.frame.f_locals[name] = value
+        write_locals(self.frame)
+
+    def evaluate(self, expression: str) -> Any:
+        """The value of an expression in the frame; raises whatever it raises."""
+        code = compile(expression.strip(), "<expression>", "eval")
+        return eval(code, self.frame.f_globals, _namespace(self.frame))
+
+    def act(self, source: str, filename: str = "<action>") -> ActionResult:
+        """Runs code in the frame, in this thread: with its locals, cells and globals."""
+        output = io.StringIO()
+        frame = self.frame
+        error: BaseException | None = None
+        text = ""
+        try:
+            expression, code = _compile(source, filename)
+            namespace = frame.f_locals
+            with _redirected(output):
+                if expression:
+                    value = eval(code, frame.f_globals, namespace)
+                    if value is not None:
+                        print(repr(value))
+                else:
+                    exec(code, frame.f_globals, namespace)
+        except BaseException as raised:  # noqa: BLE001 - an action may raise what it likes; the hold stays
+            error = raised
+            text = _traceback(raised)
+        finally:
+            write_locals(frame)
+        return ActionResult(output.getvalue(), error, text)
+
+
+def _namespace(frame: FrameType) -> Any:
+    return frame.f_locals
+
+
+def _compile(source: str, filename: str) -> tuple[bool, CodeType]:
+    try:
+        return True, compile(source.strip(), filename, "eval")
+    except SyntaxError:
+        return False, cast(CodeType, compile(source if source.endswith("\n") else source + "\n", filename, "exec"))
+
+
+def _instruction_lines(code: CodeType) -> Iterator[int | None]:
+    positions = list(code.co_positions())
+    for instruction in dis.get_instructions(code):
+        yield positions[instruction.offset // 2][0]
+
+
+def write_locals(frame: FrameType) -> None:
+    """Takes what was changed in `frame.f_locals` over into the frame; from 3.13 it is there already (PEP 667)."""
+    if not pyversion.LOCALS_WRITE_THROUGH:
+        ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
+
+
+class _ThreadOutput(io.TextIOBase):
+    """Takes what one thread prints; the others go on to the stream that was there."""
+
+    def __init__(self, mine: TextIO, other: Any) -> None:
+        self._owner = threading.get_ident()
+        self._mine = mine
+        self._other = other
+
+    def write(self, text: str) -> int:
+        target = self._mine if threading.get_ident() == self._owner else self._other
+        return int(target.write(text))
+
+    def flush(self) -> None:
+        if self._other is not None:
+            self._other.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._other, name)
+
+
+@contextlib.contextmanager
+def _redirected(output: TextIO) -> Iterator[None]:
+    before_out, before_error = sys.stdout, sys.stderr
+    out, error = _ThreadOutput(output, before_out), _ThreadOutput(output, before_error)
+    sys.stdout, sys.stderr = cast(TextIO, out), cast(TextIO, error)
+    try:
+        yield
+    finally:
+        if sys.stdout is out:
+            sys.stdout = before_out
+        if sys.stderr is error:
+            sys.stderr = before_error
+
+
+def _traceback(error: BaseException) -> str:
+    """An action's traceback without our frames."""
+    entry = error.__traceback__
+    while entry is not None and is_ours(entry.tb_frame):
+        entry = entry.tb_next
+    return "".join(traceback.format_exception(type(error), error, entry))
+
+
+def is_running_continuation(frame: FrameType) -> bool:
+    """Whether a frame only waits for the continuation that took its place, so that nobody should see it."""
+    _, offset = locate(frame)
+    return offset < 0 and has_barriers(frame.f_code)
+
+
+def visible_frames(held: FrameType, exception: BaseException) -> list[FrameView]:
+    """The user's frames of a held thread, outermost first: those that are alive, then the dead ones inside.
+
+    Args:
+        held: the frame that is held.
+        exception: what was raised.
+    """
+    views: list[FrameView] = []
+    outward: FrameType | None = held.f_back
+    while outward is not None:
+        if not is_ours(outward) and not is_running_continuation(outward):
+            views.append(FrameView(outward, outward.f_lineno or 0, held=False))
+        outward = outward.f_back
+    views.reverse()
+    # Frames of the importer and of runpy between the program and the interpreter are of no interest.
+    entry = exception.__traceback__
+    inner: list[FrameView] = []
+    line = held.f_lineno or 0
+    while entry is not None:
+        if entry.tb_frame is held:
+            line = entry.tb_lineno or line
+            inner = []
+        elif not is_ours(entry.tb_frame) and not is_running_continuation(entry.tb_frame):
+            inner.append(FrameView(entry.tb_frame, entry.tb_lineno or 0, held=False))
+        entry = entry.tb_next
+    return [*views, FrameView(held, line, held=True), *inner]

@@ -1,0 +1,131 @@
+"""What a barrier calls. Nothing that goes wrong here may take the place of the program's own exception."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from types import FrameType
+
+from daifu_bc.errors import Refusal
+from daifu_bc.recovery import journal, policy
+from daifu_bc.recovery.bodies import continuation_from, continuation_of
+from daifu_bc.recovery.capture import Capture, capture
+from daifu_bc.recovery.hold import Decision, Hold, let_pass
+from daifu_bc.recovery.resume import Handover, Passage, cells_of, note_crash, read_locals
+from daifu_bc.recovery.answers import leave_alone
+from daifu_bc.recovery.verdict import judge
+
+#: Put in by the front ends: runs words against a hold.
+word_runner: Callable[[Hold, str], str] | None = None
+_told = threading.Lock()
+_reported: set[str] = set()
+
+
+def intercept(_module: object, exception: BaseException) -> Handover | None:
+    """Asked by a stub with the exception alone; None lets it go on as if nothing had been there."""
+    try:
+        frame = sys._getframe(1)
+        verdict = judge(exception, frame)
+        if not verdict.hold:
+            return None
+        if not policy.somebody_answers():
+            leave_alone(exception)
+            return None
+        return _hold(frame, exception, verdict)
+    except Exception as error:  # noqa: BLE001 - rule 1
+        report(error)
+        return None
+
+
+def _hold(frame: FrameType, exception: BaseException, verdict: object) -> Handover | None:
+    captured = capture(frame, exception)
+    hold = Hold(captured, exception, verdict)  # type: ignore[arg-type]
+    if hold.site in let_pass:
+        hold.close()
+        leave_alone(exception)
+        return None
+    hold.runner = word_runner
+    handover: Handover | None = None
+    journal.held(hold)
+    try:
+        while handover is None:
+            hold.decision = None
+            policy.respond(hold)
+            decision = hold.decision
+            if decision is None or decision.start is None:
+                break
+            try:
+                handover = _prepare(captured, decision)
+            except Refusal as refusal:
+                print(f"daifu_bc: {refusal}", file=sys.__stderr__)
+                if not policy.asks_again():
+                    break
+    finally:
+        hold.close()
+    if handover is None:
+        leave_alone(exception)
+        return None
+    _clear_dead_frames(frame, exception)
+    return handover
+
+
+def _prepare(captured: Capture, decision: Decision) -> Handover:
+    """Builds and verifies all that the way on needs; after this only moving is left to be done."""
+    assert decision.flow is not None and decision.start is not None
+    continuation = continuation_from(decision.flow, decision.start)
+    frame = captured.frame
+    namespace = frame.f_locals if captured.in_namespace else None
+    handover = Handover(
+        Passage(
+            continuation,
+            captured.kinds,
+            list(captured.items),
+            cells_of(captured.code),
+            read_locals(frame, captured.code),
+            namespace,
+            frame.f_globals,
+            list(decision.last),
+        )
+    )
+    running = continuation_of(frame.f_code)
+    if running is not None and captured.cannot_return_handover:
+        note_crash(handover)
+    return handover
+
+
+def _clear_dead_frames(frame: FrameType, exception: BaseException) -> None:
+    """The frames inside the held one are dead; their locals must not wait for the garbage collector."""
+    entry = exception.__traceback__
+    while entry is not None and entry.tb_frame is not frame:
+        entry = entry.tb_next
+    while entry is not None:
+        if entry.tb_frame is not frame and entry.tb_frame.f_back is None:
+            try:
+                entry.tb_frame.clear()
+            except RuntimeError:  # it runs elsewhere, or is a suspended generator
+                pass
+        entry = entry.tb_next
+    if isinstance(exception, MemoryError):
+        gc.collect()
+
+
+def report(error: BaseException) -> None:
+    """Tells once on stderr of a fault of ours, and what to do."""
+    try:
+        place = "".join(traceback.format_exception(error)[-3:]).strip()
+        with _told:
+            if place in _reported:
+                return
+            _reported.add(place)
+        journal.record("internal error", outcome=f"{type(error).__name__}: {error}")
+        print(
+            f"daifu_bc: internal error, your program is not affected: {place}\n"
+            "daifu_bc: please report this; DAIFU_DISABLE=1 turns daifu_bc off.",
+            file=sys.__stderr__,
+            flush=True,
+        )
+    except Exception:  # noqa: BLE001, S110 - there is nobody left to be told
+        pass

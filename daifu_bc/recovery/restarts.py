@@ -1,0 +1,296 @@
+"""Where a dead frame can go on: the statement again, the one behind it, a line, with a value, with an exception."""
+
+from __future__ import annotations
+
+import ast
+import weakref
+from types import CodeType
+from typing import Final
+
+from daifu_bc.analysis.flow import EXIT, ITERATOR, VALUE, Flow, Stack
+from daifu_bc.analysis.handlers import FINALLY, WITH_EXIT, chain, chain_from, handler_at
+from daifu_bc.analysis.statements import Statement, Statements, parse
+from daifu_bc.errors import NoPoint
+from daifu_bc.rewrite.continuation import Start
+
+_LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
+_WITHS: Final = (ast.With, ast.AsyncWith)
+_KEPT: Final = 256
+_tables: dict[int, tuple[weakref.ref[CodeType], Statements]] = {}
+
+
+def statements_of(flow: Flow) -> Statements:
+    """The statements of an analysed body; the most recent ones are kept."""
+    known = _tables.get(id(flow.code))
+    if known is not None and known[0]() is flow.code:
+        return known[1]
+    made = Statements(flow, parse(flow.code))
+    if len(_tables) >= _KEPT:
+        _tables.pop(next(iter(_tables)))
+    _tables[id(flow.code)] = (weakref.ref(flow.code), made)
+    return made
+
+
+class Restarts:
+    """The ways on from one crash.
+
+    Args:
+        flow: the pristine body of the frame.
+        place: the instruction that crashed.
+        held: the structural items that are still there.
+        bound: names that have a value.
+    """
+
+    def __init__(self, flow: Flow, place: int, held: Stack, bound: frozenset[str]) -> None:
+        self.flow = flow
+        self.place = place
+        self.held = held
+        self.bound = frozenset(name for name in flow.code.co_varnames if name in bound) - set(flow.code.co_cellvars)
+        self.statements = statements_of(flow)
+        self.statement = self.statements.of[place]
+
+    def line_of(self, place: int) -> int:
+        """The line of the instruction at a place."""
+        statement = self.statements.of[place]
+        return statement.first if statement is not None else self.flow.code.co_firstlineno
+
+    def _start(self, place: int) -> Start:
+        return Start(place, self.held, self.bound)
+
+    def _fits(self, place: int) -> bool:
+        """Whether all that lies on the stack at a place has been kept."""
+        stack = self.flow.stacks[place]
+        return stack is not None and len(stack) <= len(self.held) and stack == self.held[: len(stack)]
+
+    # -- pass --------------------------------------------------------------------------------------------------
+
+    def retry(self) -> Start:
+        """Where the crashed statement is repeated.
+
+        Raises:
+            NoPoint: it cannot be repeated exactly.
+        """
+        begin = self.statements.begin_of(self.place)
+        if begin is not None and self._fits(begin):
+            return Start(begin, self.held[: len(self.flow.stacks[begin] or ())], self.bound)
+        again = self._exit_again()
+        if again is not None:
+            return again
+        stack = self.flow.stacks[begin] if begin is not None else None
+        lost = [item for item in (stack or ())[len(self.held) :]]
+        if any(self.flow.kind(item) == EXIT for item in lost):
+            raise NoPoint(
+                "the statement cannot be repeated: the `with` has already called its exit, and that failed",
+                remedy="Use `skip` to go on after the `with`.",
+            )
+        if any(self.flow.kind(item) in (VALUE, ITERATOR) for item in lost):
+            raise NoPoint(
+                "the statement cannot be repeated: the loop's next element has been taken and is gone",
+                remedy="Use `skip`, or set the loop's variables by an action and `goto` the first line of its body.",
+            )
+        raise NoPoint("there is no point at which this statement could be repeated exactly", remedy="Use `goto`.")
+
+    def _exit_again(self) -> Start | None:
+        """The exit of a `with` that failed on an exception is called again with that exception."""
+        flow = self.flow
+        for entry in flow.entries:
+            if handler_at(flow, entry).kind == WITH_EXIT and entry.depth == len(self.held):
+                first = flow.index[entry.target]
+                if first <= self.place <= first + 8 and flow.stacks[first][: entry.depth] == self.held:  # type: ignore[index]
+                    return Start(self.place, self.held, self.bound, raises=True, entry=entry)
+        return None
+
+    # -- skip, goto ----------------------------------------------------------------------------------------------
+
+    def skip(self) -> Start:
+        """Where the run goes on behind the crashed statement; a compound one stands for all of it.
+
+        Raises:
+            NoPoint: there is no such place.
+        """
+        statement = self.statement
+        if statement is None:
+            raise NoPoint("the crashed instruction belongs to no statement", remedy="Use `goto` or `return`.")
+        found = self._after(statement, self._base(statement))
+        if found is None:
+            raise NoPoint("there is no code behind this statement", remedy="Use `goto` or `return`.")
+        return found
+
+    def _base(self, statement: Statement) -> Stack:
+        """The stack before a statement: the smallest one among its instructions that is still held."""
+        best: Stack | None = None
+        for place in self._region(statement):
+            stack = self.flow.stacks[place]
+            if stack is None or not self.flow.is_restart_point(place) or not self._fits(place):
+                continue
+            if best is None or len(stack) < len(best):
+                best = stack
+        return self.held if best is None else best
+
+    def _region(self, statement: Statement) -> list[int]:
+        return [
+            place
+            for place, owner in enumerate(self.statements.of)
+            if owner is not None and owner.within(statement) and self.flow.stacks[place] is not None
+        ]
+
+    def _after(self, statement: Statement, base: Stack) -> Start | None:
+        flow = self.flow
+        region = set(self._region(statement))
+        exits = {after for place in region for after in flow.successors(place) if after not in region}
+        good = sorted(place for place in exits if flow.stacks[place] == base and flow.is_restart_point(place))
+        if not isinstance(statement.node, ast.Return):
+            good += sorted(place for place in region if flow.stacks[place] == base and self._is_implicit_return(place))
+        sibling = self._sibling(statement)
+        if good:
+            if sibling is not None:
+                for place in good:
+                    owner = self.statements.of[place]
+                    if owner is not None and owner.within(sibling):
+                        return self._start(place)
+            behind = [place for place in good if place > self.place]
+            return self._start((behind or good)[0])
+        if statement.node is None:
+            return self._next_start(base)
+        if sibling is not None:
+            inside = [place for place in self._region(sibling) if flow.stacks[place] == base]
+            starts = [place for place in inside if self.statements.is_start(place)]
+            return self._start(starts[0]) if starts else self._after(sibling, base)
+        return self._after_block(statement, base)
+
+    def _after_block(self, statement: Statement, base: Stack) -> Start | None:
+        """Behind the last statement of a block."""
+        flow, parent = self.flow, statement.parent
+        if parent is None:
+            for place, stack in enumerate(flow.stacks):
+                if stack == base and self._is_implicit_return(place):
+                    return self._start(place)
+            return Start(self.place, self.held, self.bound, returns=True) if not self._finally(0) else None
+        region = self._region(parent)
+        if isinstance(parent.node, _LOOPS):
+            for place in region:
+                if flow.stacks[place] != base or not self.statements.is_start(place):
+                    continue
+                looping = flow.instructions[place].name in ("FOR_ITER", "GET_ANEXT")
+                if looping or isinstance(parent.node, ast.While):
+                    return self._start(place)
+            return None
+        if isinstance(parent.node, _WITHS):
+            for place in region:
+                if flow.stacks[place] == base and self.statements.of[place] is parent and place > self.place:
+                    names = [instruction.name for instruction in flow.instructions[place : place + 4]]
+                    if names[3:] and names[0] == names[1] == names[2] and "CONST" in names[0]:
+                        return self._start(place)
+            return None
+        if isinstance(parent.node, ast.Try) and parent.node.finalbody:
+            return None
+        return self._after(parent, base)
+
+    def _sibling(self, statement: Statement) -> Statement | None:
+        """The statement that follows in the same block."""
+        node, parent = statement.node, statement.parent
+        if node is None:
+            return None
+        owner = parent.node if parent is not None else self.statements.function
+        for body in _bodies(owner):
+            if node in body:
+                following = body[body.index(node) + 1 : body.index(node) + 2]
+                return next((other for other in self.statements.all() if other.node in following), None)
+        return None
+
+    def _next_start(self, base: Stack) -> Start | None:
+        for place in range(self.place + 1, len(self.flow.instructions)):
+            if (
+                self.flow.stacks[place] == base
+                and self.statements.is_start(place)
+                and self.statements.of[place] is not self.statement
+            ):
+                return self._start(place)
+        return None
+
+    def _is_implicit_return(self, place: int) -> bool:
+        instructions = self.flow.instructions
+        if not self.flow.is_restart_point(place):
+            return False
+        names = [instruction.name for instruction in instructions[place : place + 2]]
+        consts = self.flow.code.co_consts
+        if names[0] == "RETURN_CONST":
+            return consts[instructions[place].arg] is None
+        if names != ["LOAD_CONST", "RETURN_VALUE"] and names != ["LOAD_COMMON_CONSTANT", "RETURN_VALUE"]:
+            return False
+        return names[0] == "LOAD_COMMON_CONSTANT" or consts[instructions[place].arg] is None
+
+    def _finally(self, target: int | None) -> set[int]:
+        """Handlers of `finally` blocks that cover the crash, and not the target (None: leaving the function)."""
+        flow = self.flow
+        here = {
+            handler.target
+            for handler in chain(flow, flow.instructions[self.place].offset)
+            if handler.kind == FINALLY
+        }
+        if target:
+            here -= {handler.target for handler in chain_from(flow, flow.entry(target)) if handler.kind == FINALLY}
+        return here
+
+    def goto(self, line: int) -> Start:
+        """Where the statement of a line begins.
+
+        Raises:
+            NoPoint: there is none, or it lies in a block that is not open.
+        """
+        starts = [
+            place
+            for place, owner in enumerate(self.statements.of)
+            if owner is not None and owner.first == line and self.statements.is_start(place)
+        ]
+        if not starts:
+            lines = sorted({owner.first for place, owner in enumerate(self.statements.of) if owner and self._open(place)})
+            some = ", ".join(map(str, lines[:12])) + (", ..." if len(lines) > 12 else "")
+            raise NoPoint(f"no statement of {self.flow.code.co_name} begins on line {line}", remedy=f"Lines: {some}.")
+        fitting = [place for place in starts if self._fits(place)]
+        if not fitting:
+            raise NoPoint(
+                f"line {line} lies inside a loop, a `with`, an `except` or a `finally` that is not being run now",
+                remedy="Choose the line where that block begins.",
+            )
+        for place in fitting:
+            if not self._finally(place):
+                return self._start(place)
+        raise NoPoint(
+            f"line {line} lies outside a `try` whose `finally` has to run first",
+            remedy="Choose a line inside the `try`.",
+        )
+
+    def _open(self, place: int) -> bool:
+        return self.statements.is_start(place) and self._fits(place) and not self._finally(place)
+
+    # -- return, raise -------------------------------------------------------------------------------------------
+
+    def give(self) -> Start:
+        """Where the frame returns a value, its blocks left properly.
+
+        Raises:
+            NoPoint: a `finally` stands in the way.
+        """
+        if self.flow.code.co_name in ("<module>",):
+            raise NoPoint("a module has nothing to return to", remedy="Use `skip`, `goto` or `exit`.")
+        if self._finally(None):
+            raise NoPoint(
+                "a `finally` would have to run on the way out", remedy="Use `goto` to a line that leaves the `try`."
+            )
+        return Start(self.place, self.held, self.bound, returns=True)
+
+    def raising(self) -> Start:
+        """Where another exception is raised in the place of the held one."""
+        entry = self.flow.entry(self.place)
+        if entry is not None and entry.depth > len(self.held):
+            entry = None
+        return Start(self.place, self.held, self.bound, raises=True, entry=entry)
+
+
+def _bodies(owner: object) -> list[list[ast.stmt]]:
+    bodies = [getattr(owner, name, []) for name in ("body", "orelse", "finalbody")]
+    bodies += [handler.body for handler in getattr(owner, "handlers", [])]
+    bodies += [case.body for case in getattr(owner, "cases", [])]
+    return [body for body in bodies if isinstance(body, list)]
+

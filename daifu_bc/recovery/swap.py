@@ -1,0 +1,91 @@
+"""Replaces function bodies in the running process: every function that has the old code gets the new one."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable
+from types import CodeType, FunctionType
+from typing import Any
+
+from daifu_bc.errors import Refusal
+
+
+def functions_with(codes: Iterable[CodeType]) -> dict[int, list[FunctionType]]:
+    """The functions that run each of these code objects, by the code's id: aliases, closures, methods alike."""
+    wanted = list(codes)
+    found: dict[int, list[FunctionType]] = {id(code): [] for code in wanted}
+    if not wanted:
+        return found
+    for referrer in gc.get_referrers(*wanted):
+        if isinstance(referrer, FunctionType):
+            known = found.get(id(referrer.__code__))
+            if known is not None:
+                known.append(referrer)
+    return found
+
+
+def live_functions(scope: dict[str, Any], filename: str) -> list[FunctionType]:
+    """The functions of a module that can be reached from its globals, those in classes and closures included.
+
+    Args:
+        scope: the module's globals.
+        filename: only functions whose code is from this file.
+    """
+    seen: set[int] = set()
+    result: list[FunctionType] = []
+    work: list[object] = list(scope.values())
+    while work:
+        thing = work.pop()
+        if id(thing) in seen:
+            continue
+        seen.add(id(thing))
+        if isinstance(thing, FunctionType):
+            if thing.__globals__ is scope and thing.__code__.co_filename == filename:
+                result.append(thing)
+            work += [cell.cell_contents for cell in thing.__closure__ or () if _is_filled(cell)]
+            wrapped = thing.__dict__.get("__wrapped__")
+            if wrapped is not None:
+                work.append(wrapped)
+        elif isinstance(thing, type):
+            if thing.__module__ == scope.get("__name__"):
+                work += list(vars(thing).values())
+        elif isinstance(thing, staticmethod | classmethod):
+            work.append(thing.__func__)
+        elif isinstance(thing, property):
+            work += [thing.fget, thing.fset, thing.fdel]
+    return result
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:
+        return False
+    return True
+
+
+def check(functions: Iterable[FunctionType], code: CodeType) -> None:
+    """Whether these functions can take new code.
+
+    Raises:
+        Refusal: the free variables differ.
+    """
+    for function in functions:
+        if function.__code__.co_freevars != code.co_freevars:
+            had, has = set(function.__code__.co_freevars), set(code.co_freevars)
+            new = ", ".join(sorted(has - had)) or "none"
+            gone = ", ".join(sorted(had - has)) or "none"
+            raise Refusal(
+                f"{function.__qualname__} cannot take the new body: it uses other variables of the function around it",
+                why=f"new ones: {new}; no longer used: {gone}",
+                remedy="Pass the value in another way, for example as an attribute or a global.",
+            )
+
+
+def swap(functions: Iterable[FunctionType], code: CodeType) -> int:
+    """Gives functions new code, in one assignment each; how many there were."""
+    count = 0
+    for function in functions:
+        function.__code__ = code
+        count += 1
+    return count

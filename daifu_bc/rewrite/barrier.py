@@ -1,0 +1,194 @@
+"""Vaccinates a code object: the pristine instructions byte for byte, barriers over them, stubs behind them.
+
+Offsets, lines and `f_lasti` stay the same, and the normal path executes not one instruction more. The last constant
+remembers what is needed to get the pristine code object back, so that vaccinated code can be cached on disk.
+"""
+
+from __future__ import annotations
+
+import inspect
+import weakref
+from collections.abc import Callable
+from types import CodeType
+from typing import Final
+
+from daifu_bc.analysis.code import ExceptionEntry, encode_exception_entries
+from daifu_bc.analysis.flow import Flow
+from daifu_bc.analysis.regions import Region, regions
+from daifu_bc.errors import CannotVaccinate, VerificationError
+from daifu_bc.rewrite.assemble import Assembler, Label, last_line
+from daifu_bc.rewrite.stubs import stub, tail
+
+#: Stands first in the last constant of vaccinated code; changes with its layout.
+MARKER: Final = "daifu_bc vaccinated 1"
+
+#: Told of each refusal; the journal listens.
+on_refusal: Callable[[CodeType, Exception], None] | None = None
+
+_pristine: dict[int, tuple[weakref.ref[CodeType], CodeType]] = {}
+
+#: Comprehensions of 3.11 are part of the statement around them, as they are from 3.12 on.
+_PART_OF_STATEMENT: Final = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>"})
+
+
+def is_vaccinated(code: CodeType) -> bool:
+    """Whether `code` has barriers."""
+    return _memory(code) is not None
+
+
+def _memory(code: CodeType) -> tuple[object, ...] | None:
+    last = code.co_consts[-1] if code.co_consts else None
+    return last if type(last) is tuple and len(last) == 7 and last[0] == MARKER else None
+
+
+def pristine(code: CodeType) -> CodeType:
+    """The code object as the compiler made it; `code` itself if it was never vaccinated."""
+    memory = _memory(code)
+    if memory is None:
+        return code
+    known = _pristine.get(id(code))
+    if known is not None and known[0]() is code:
+        return known[1]
+    _, size, table, lines, consts, names, stacksize = memory
+    assert isinstance(size, int) and isinstance(lines, int) and isinstance(consts, int)
+    assert isinstance(names, int) and isinstance(stacksize, int) and isinstance(table, bytes)
+    original = code.replace(
+        co_code=code.co_code[:size],
+        co_exceptiontable=table,
+        co_linetable=code.co_linetable[:lines],
+        co_consts=code.co_consts[:consts],
+        co_names=code.co_names[:names],
+        co_stacksize=stacksize,
+    )
+    remember_pristine(code, original)
+    return original
+
+
+def remember_pristine(code: CodeType, original: CodeType) -> None:
+    """Keeps `original` as long as `code` lives."""
+    key = id(code)
+
+    def forget(_: object, known: dict[int, tuple[weakref.ref[CodeType], CodeType]] = _pristine) -> None:
+        known.pop(key, None)
+
+    _pristine[key] = (weakref.ref(code, forget), original)
+
+
+def vaccinate_code(code: CodeType, *, recursive: bool = True) -> CodeType:
+    """A vaccinated copy of `code` and, if `recursive`, of the code objects among its constants.
+
+    Args:
+        code: any code object.
+        recursive: whether nested functions, classes and so on are vaccinated with it.
+
+    Returns:
+        The copy; `code` itself where it has to stay as it is, which `on_refusal` is told of.
+    """
+    if is_vaccinated(code):
+        return code
+    if recursive:
+        code = _vaccinate_nested(code)
+    if code.co_name in _PART_OF_STATEMENT:
+        return code
+    try:
+        flow = Flow(code)
+        built = build(flow)
+        from_verify(built, code)
+    except (CannotVaccinate, VerificationError, RecursionError) as error:
+        if on_refusal is not None:
+            on_refusal(code, error)
+        return code
+    remember_pristine(built, code)
+    return built
+
+
+def _vaccinate_nested(code: CodeType) -> CodeType:
+    consts = code.co_consts
+    for index, constant in enumerate(consts):
+        if isinstance(constant, CodeType):
+            nested = vaccinate_code(constant)
+            if nested is not constant:
+                consts = (*consts[:index], nested, *consts[index + 1 :])
+    return code if consts is code.co_consts else code.replace(co_consts=consts)
+
+
+def build(flow: Flow) -> CodeType:
+    """The vaccinated code object of one analysed code object; not verified."""
+    code = flow.code
+    found = regions(flow)
+    if not found:
+        raise CannotVaccinate("there is nothing in it that can raise")
+    asm = Assembler(code)
+    end = Label()
+    stubs = [stub(asm, region, end, 0) for region in found]
+    asm.place(end)
+    tail(asm, code, code.co_firstlineno, follows=True)
+    size = len(code.co_code)
+    cold, cold_entries = asm.finish(size)
+    table = merge_entries(flow.entries, found, [asm.offset(start) for start in stubs], 0)
+    lines, _ = asm.line_entries(last_line(code))
+    memory = (
+        MARKER,
+        size,
+        code.co_exceptiontable,
+        len(code.co_linetable),
+        len(code.co_consts),
+        len(code.co_names),
+        code.co_stacksize,
+    )
+    return code.replace(
+        co_code=code.co_code + cold,
+        co_exceptiontable=encode_exception_entries(table + cold_entries),
+        co_linetable=code.co_linetable + lines,
+        co_consts=(*asm.consts, memory),
+        co_names=tuple(asm.names),
+        co_stacksize=max(code.co_stacksize, asm.deepest),
+    )
+
+
+def merge_entries(
+    entries: list[ExceptionEntry], found: list[Region], starts: list[int], shift: int
+) -> list[ExceptionEntry]:
+    """The exception table of a body under barriers.
+
+    Args:
+        entries: the pristine table.
+        found: the regions, whose barriers win over the pristine entries.
+        starts: offset of each region's stub.
+        shift: how far the body lies behind its pristine place.
+    """
+    barriers = sorted(
+        ExceptionEntry(start + shift, end + shift, target, len(region.kinds), True)
+        for region, target in zip(found, starts)
+        for start, end in region.ranges
+    )
+    merged: list[ExceptionEntry] = []
+    pending = [
+        entry._replace(start=entry.start + shift, end=entry.end + shift, target=entry.target + shift) for entry in entries
+    ]
+    pending.reverse()
+    for barrier in barriers:
+        while pending and pending[-1].end <= barrier.start:
+            merged.append(pending.pop())
+        while pending and pending[-1].start < barrier.end:
+            entry = pending.pop()
+            if entry.start < barrier.start:
+                merged.append(entry._replace(end=barrier.start))
+            if entry.end > barrier.end:
+                pending.append(entry._replace(start=barrier.end))
+                break
+        merged.append(barrier)
+    merged.extend(reversed(pending))
+    return merged
+
+
+def from_verify(built: CodeType, code: CodeType) -> None:
+    """Hands what was built to the verifier."""
+    from daifu_bc.rewrite.verify import verify
+
+    verify(built, code)
+
+
+def runs_in_namespace(code: CodeType) -> bool:
+    """Whether its locals are a namespace (module, class body, `exec`) and not slots of the frame."""
+    return not code.co_flags & inspect.CO_OPTIMIZED

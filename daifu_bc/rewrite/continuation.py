@@ -1,0 +1,296 @@
+"""Builds the code that goes on: a prefix that reloads the state, the pristine body, barriers over it.
+
+The body keeps its bytes (see `splice` for the one exception), so an offset in a continuation is the pristine offset
+plus a constant. Cells are not made free variables: the prefix stores each cell object into its own slot, where
+MAKE_CELL would have put it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import opcode
+from dataclasses import dataclass
+from types import CodeType
+from typing import Final
+
+from daifu_bc import pyversion
+from daifu_bc.analysis.code import ExceptionEntry, encode_exception_entries
+from daifu_bc.analysis.flow import EXIT, EXIT_SELF, INDEX, ITERATOR, SAVED, Flow, Stack, op_set
+from daifu_bc.analysis.regions import regions
+from daifu_bc.errors import NoPoint
+from daifu_bc.rewrite.assemble import Assembler, InBody, Label, last_line
+from daifu_bc.rewrite.barrier import from_verify, merge_entries
+from daifu_bc.rewrite.splice import Spliced, checked_loads, splice
+from daifu_bc.rewrite.stubs import stub, tail
+
+TAKE: Final = "_take"
+_STORE_THEN_LOAD: Final = opcode.opmap.get("STORE_FAST_LOAD_FAST", -1)
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where and with what a continuation begins.
+
+    Attributes:
+        place: the instruction, as its place in the flow of the body.
+        stack: the structural items that are handed over; those above the place's own stack are left properly.
+        bound: names of the local variables that have a value.
+        half: begin with the second half of a fused instruction (3.13+).
+        raises: raise the exception that is handed over last, at that place, instead of running it.
+        entry: the entry that covers such a raise.
+        returns: return the value that is handed over last, after leaving the blocks.
+    """
+
+    place: int
+    stack: Stack
+    bound: frozenset[str]
+    half: bool = False
+    raises: bool = False
+    entry: ExceptionEntry | None = None
+    returns: bool = False
+
+
+@dataclass(frozen=True)
+class Located:
+    """How a continuation's offsets map to those of its pristine body.
+
+    Attributes:
+        flow: the analysis of the pristine body.
+        shift: length of the prefix.
+        spliced: the body as it was relocated, if it had to be.
+    """
+
+    flow: Flow
+    shift: int
+    spliced: Spliced | None = None
+
+    @property
+    def body_end(self) -> int:
+        """Offset of the cold code."""
+        return self.shift + len(self.flow.code.co_code if self.spliced is None else self.spliced.raw)
+
+    def pristine_offset(self, offset: int) -> int:
+        """The pristine offset of an offset in the continuation; -1 in the prefix or the cold code."""
+        if not self.shift <= offset < self.body_end:
+            return -1
+        offset -= self.shift
+        return offset if self.spliced is None else self.spliced.old_offset(offset)
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """A built continuation.
+
+    Attributes:
+        code: its code object, verified.
+        located: its body and layout.
+        start: where it begins.
+        slots: names of the locals and cells that the prefix unpacks, in this order.
+    """
+
+    code: CodeType
+    located: Located
+    start: Start
+    slots: tuple[str, ...]
+
+
+def build_continuation(flow: Flow, start: Start) -> Continuation:
+    """The continuation of a body from one of its restart points.
+
+    Args:
+        flow: the pristine body's analysis.
+        start: where it goes on; the place must be a restart point unless it raises.
+
+    Raises:
+        NoPoint: the run cannot go on there exactly.
+        VerificationError: what was built is unsound; a bug of ours.
+    """
+    code = flow.code
+    unsafe = checked_loads(flow, start.place, start.bound) if pyversion.UNCHECKED_LOADS else {}
+    spliced = splice(flow, unsafe) if unsafe else None
+    raw = code.co_code if spliced is None else spliced.raw
+
+    def moved(offset: int) -> int:
+        return offset if spliced is None else spliced.new_offset(offset)
+
+    entries = [
+        ExceptionEntry(moved(entry.start), moved(entry.end), moved(entry.target), entry.depth, entry.lasti)
+        for entry in flow.entries
+    ]
+    front = Assembler(code)
+    slots = _prefix(front, flow, start, moved)
+    prefix, prefix_entries = front.finish(0)
+    shift = len(prefix)
+    prefix_entries = [
+        # Targets of the prefix's own protections are offsets in the body.
+        entry._replace(target=entry.target + shift)
+        for entry in prefix_entries
+    ]
+    found = [
+        region._replace(
+            ranges=[(moved(first), moved(last)) for first, last in region.ranges],
+            entry=region.entry and region.entry._replace(target=moved(region.entry.target)),
+        )
+        for region in regions(flow)
+    ]
+    back = Assembler(code)
+    back.consts, back.names = front.consts, front.names
+    end = Label()
+    stubs = [stub(back, region, end, shift) for region in found]
+    back.place(end)
+    tail(back, code, code.co_firstlineno, follows=False)
+    base = shift + len(raw)
+    cold, cold_entries = back.finish(base)
+    table = merge_entries(entries, found, [back.offset(label) for label in stubs], shift)
+    front_lines, line = front.line_entries(code.co_firstlineno)
+    lines = code.co_linetable if spliced is None else spliced.lines
+    # The body's first entry is relative to the first line: lead back to it with an entry of no length? There is
+    # none, so the last instruction of the prefix carries the first line.
+    body_end = last_line(code)
+    back_lines, _ = back.line_entries(body_end)
+    assert line == code.co_firstlineno
+    built = code.replace(
+        co_code=prefix + raw + cold,
+        co_exceptiontable=encode_exception_entries(prefix_entries + table + cold_entries),
+        co_linetable=front_lines + lines + back_lines,
+        co_consts=tuple(back.consts),
+        co_names=tuple(back.names),
+        co_stacksize=max(code.co_stacksize, back.deepest, front.deepest),
+    )
+    from_verify(built, code)
+    return Continuation(built, Located(flow, shift, spliced), start, slots)
+
+
+def _prefix(asm: Assembler, flow: Flow, start: Start, moved: object) -> tuple[str, ...]:
+    code = flow.code
+    assert callable(moved)
+    line = _line_at(flow, start.place)
+    asm.line(line)
+    if code.co_freevars:
+        asm.emit("COPY_FREE_VARS", len(code.co_freevars))
+    if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+        asm.emit("RETURN_GENERATOR")
+        asm.emit("POP_TOP")
+    asm.emit("RESUME", 0)
+    slots = _load_locals(asm, code, start.bound)
+    target = flow.stacks[start.place]
+    if target is None:
+        raise NoPoint("that instruction is never reached")
+    wanted = start.stack if start.raises or start.returns else target[: flow.structural(start.place)]
+    _load_items(asm, [flow.kind(item) for item in start.stack])
+    if not start.raises:
+        _leave(asm, flow, start.stack, 0 if start.returns else len(wanted), moved)
+    depth = len(start.stack)
+    asm.deepest = max(asm.deepest, depth + 8, len(slots) + 4)
+    if start.raises:
+        first = asm.label()
+        _take(asm)
+        asm.emit("RAISE_VARARGS", 1)
+        if start.entry is not None:
+            asm.protect(first, asm.label(), InBody(moved(start.entry.target)), start.entry.depth, lasti=start.entry.lasti)
+    elif start.returns:
+        _take(asm)
+        asm.emit("RETURN_VALUE")
+    instruction = flow.instructions[start.place]
+    asm.line(code.co_firstlineno)
+    if start.half:
+        if instruction.opcode != _STORE_THEN_LOAD:
+            raise NoPoint("that instruction has no second half")
+        asm.emit("LOAD_FAST_CHECK", instruction.arg & 15)
+        asm.emit("JUMP_FORWARD", InBody(moved(instruction.end)))
+    else:
+        asm.emit("JUMP_FORWARD", InBody(moved(instruction.start)))
+    return slots
+
+
+def _take(asm: Assembler) -> None:
+    """Pushes the next thing of the state that is handed over."""
+    asm.constant(0)
+    asm.constant(None)
+    asm.emit("IMPORT_NAME", asm.name_index("daifu_bc"))
+    asm.emit("IMPORT_FROM", asm.name_index(TAKE))
+    asm.emit("SWAP", 2)
+    asm.call(0)
+
+
+def _load_locals(asm: Assembler, code: CodeType, bound: frozenset[str]) -> tuple[str, ...]:
+    """Stores locals and cells into their slots; the names in the order in which they are expected."""
+    own = [name for name in code.co_cellvars if name not in code.co_varnames]
+    cells = set(code.co_cellvars)
+    names = [name for name in code.co_varnames if name in cells or name in bound]
+    indices = [code.co_varnames.index(name) for name in names]
+    for place, name in enumerate(own):
+        names.append(name)
+        indices.append(len(code.co_varnames) + place)
+    # Parameters got a dummy from the call; those that are unbound lose it.
+    parameters = code.co_argcount + code.co_kwonlyargcount
+    parameters += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    for index in range(parameters):
+        if code.co_varnames[index] not in names:
+            asm.emit("DELETE_FAST", index)
+    if names:
+        _take(asm)
+        asm.emit("UNPACK_SEQUENCE", len(names))
+        for index in indices:
+            asm.emit("STORE_FAST", index)
+    return tuple(names)
+
+
+def _load_items(asm: Assembler, kinds: list[str]) -> None:
+    for place, kind in enumerate(kinds):
+        if kind in (INDEX, EXIT_SELF):
+            continue
+        _take(asm)
+        if kind == SAVED:
+            asm.emit("PUSH_EXC_INFO")
+            asm.emit("POP_TOP")
+        elif kind in (EXIT, ITERATOR) and kinds[place + 1 : place + 2] in ([INDEX], [EXIT_SELF]):
+            asm.emit("PUSH_NULL")
+
+
+def _leave(asm: Assembler, flow: Flow, stack: Stack, keep: int, moved: object) -> None:
+    """Leaves the blocks of the items above the first `keep` ones, innermost first, as the compiler's code would."""
+    assert callable(moved)
+    items = list(stack)
+    while len(items) > keep:
+        kind, origin = items.pop()
+        kind = flow.kind((kind, origin))
+        if kind == INDEX:
+            items.pop()
+            asm.emit("POP_ITER")
+        elif kind in (EXIT, EXIT_SELF):
+            if kind == EXIT_SELF:
+                items.pop()
+            first = asm.label()
+            if flow.instructions[flow.index[origin]].opcode in _ASYNC_WITH or (
+                pyversion.EXIT_IS_A_PAIR and flow.instructions[flow.index[origin]].arg == 3
+            ):
+                raise NoPoint("it would leave an `async with`", remedy="Choose a line inside that block.")
+            for _ in range(3):
+                asm.constant(None)
+            asm.call(3 if pyversion.EXIT_IS_A_PAIR else 2)
+            asm.emit("POP_TOP")
+            entry = flow.entry(flow.index[origin])
+            if entry is not None:
+                asm.protect(first, asm.label(), InBody(moved(entry.target)), entry.depth, lasti=entry.lasti)
+        elif kind == SAVED:
+            asm.emit("POP_EXCEPT")
+        else:
+            asm.emit("POP_TOP")
+
+
+_ASYNC_WITH: Final = frozenset({opcode.opmap.get("BEFORE_ASYNC_WITH", -1)})
+
+
+def _line_at(flow: Flow, place: int) -> int:
+    offset = flow.instructions[place].offset
+    line = flow.code.co_firstlineno
+    for start, end, number in flow.code.co_lines():
+        if number is not None and start <= offset:
+            line = number
+            if offset < end:
+                break
+    return line
+
+
+__all__ = ["Continuation", "Start", "build_continuation", "op_set"]

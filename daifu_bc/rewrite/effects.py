@@ -1,0 +1,443 @@
+"""What each instruction does to the stack and the locals: the verifier's own table, shared with nothing that builds.
+
+A stack is a string, one letter for the kind of each slot, bottom first:
+
+    o  object                            n  NULL                         l  saved lasti (a tagged integer from 3.14)
+    h  object that the runtime vouches for   m  object or NULL           x  second slot of a `for` (NULL or tagged, 3.15+)
+    e  exception   s  saved exception    i  iterator                     L S D  list, set, dict under construction
+    c  whether the `i` below is a plain sequence    d r  daifu_bc, a function of it    ?  anything
+
+Facts are those of CPython's Python/bytecodes.c (3.12+) and Python/ceval.c (3.11) of each version.
+"""
+
+from __future__ import annotations
+
+import dis
+import opcode
+from collections.abc import Callable
+from typing import Any, Final
+
+from daifu_bc import pyversion
+
+TAGGED: Final = pyversion.LASTI_IS_TAGGED
+PAIR: Final = pyversion.ITERATOR_IS_A_PAIR
+V: Final = pyversion.VERSION
+
+#: Kinds that are objects.
+OBJECTS: Final = "ohesiLSDcdr" + ("" if TAGGED else "l")
+_ANY: Final = "ohesiLSDcdrlnmx?"
+
+#: What an input asks for -> the kinds that it takes.
+ACCEPTS: Final[dict[str, frozenset[str]]] = {
+    letter: frozenset(kinds)
+    for letter, kinds in {
+        "o": OBJECTS,
+        "n": OBJECTS + "nm",  # NULL is allowed
+        "N": "n",
+        "p": _ANY if TAGGED else OBJECTS,  # POP_TOP and COPY look away from NULL and tagged integers (3.14+)
+        "u": _ANY,  # not looked at
+        "L": "Lh",
+        "S": "Sh",
+        "D": "Dh",
+        "e": "eh",
+        "s": "s",
+        "l": "l",
+        "i": "ih",
+        "x": "xn",
+    }.items()
+}
+
+WORDS: Final = {
+    "o": "an object", "h": "an object", "e": "an exception", "s": "a saved exception", "i": "an iterator",
+    "L": "a list", "S": "a set", "D": "a dict", "c": "an object", "d": "an object", "r": "an object",
+    "n": "NULL", "m": "perhaps NULL", "l": "a saved lasti", "x": "the tagged slot of a loop", "?": "something unknown",
+}  # fmt: skip
+
+WANTED: Final = {
+    "o": "an object", "n": "an object or NULL", "N": "NULL", "p": "an object", "L": "a list", "S": "a set",
+    "D": "a dict", "e": "an exception", "s": "a saved exception", "l": "a saved lasti", "i": "an iterator",
+    "x": "the second slot of a loop", "u": "anything",
+}  # fmt: skip
+
+# Bits of the state beside the stack. They say what *may* be the case on some path.
+NO_GENERATOR: Final = 1  # the generator has not been made yet
+GENERATOR: Final = 2  # it has
+NOT_RESUMED: Final = 4
+_FIRST_LOCAL: Final = 3
+
+
+def unbound(slot: int) -> int:
+    """The bit that says that a local may be unbound."""
+    return 1 << (_FIRST_LOCAL + 2 * slot)
+
+
+def no_cell(slot: int) -> int:
+    """The bit that says that a slot may hold something else than a cell."""
+    return 1 << (_FIRST_LOCAL + 2 * slot + 1)
+
+
+#: The table that an argument indexes.
+NOTHING, CONSTS, NAMES, LOCALS, CELLS = range(5)
+
+# Instructions that raise nothing, and at which no signal handler runs.
+_QUIET: Final = frozenset(
+    """CACHE NOP POP_TOP POP_ITER END_FOR PUSH_NULL LOAD_CONST LOAD_SMALL_INT LOAD_COMMON_CONSTANT COPY SWAP
+    STORE_FAST STORE_FAST_STORE_FAST STORE_FAST_LOAD_FAST LOAD_FAST_BORROW LOAD_FAST_LOAD_FAST LOAD_FAST_AND_CLEAR
+    LOAD_FAST_BORROW_LOAD_FAST_BORROW RETURN_VALUE RETURN_CONST JUMP_FORWARD JUMP_BACKWARD_NO_INTERRUPT NOT_TAKEN
+    PUSH_EXC_INFO POP_EXCEPT COPY_FREE_VARS END_SEND KW_NAMES IS_OP POP_JUMP_IF_NONE POP_JUMP_IF_NOT_NONE
+    POP_JUMP_FORWARD_IF_NONE POP_JUMP_FORWARD_IF_NOT_NONE POP_JUMP_BACKWARD_IF_NONE POP_JUMP_BACKWARD_IF_NOT_NONE
+    LOAD_ASSERTION_ERROR STORE_DEREF""".split()
+) | ({"LOAD_FAST"} if pyversion.UNCHECKED_LOADS else set())  # fmt: skip
+
+_ENDS: Final = frozenset(
+    """RETURN_VALUE RETURN_CONST RAISE_VARARGS RERAISE JUMP_FORWARD JUMP_BACKWARD
+    JUMP_BACKWARD_NO_INTERRUPT""".split()
+)
+
+# Inputs and outputs of what does not depend on the argument.
+_FIXED: Final[dict[str, tuple[str, str]]] = {
+    name: (inputs.strip("-"), outputs.strip("-"))
+    for line in """
+    NOP - - | RESUME - - | CACHE - - | NOT_TAKEN - - | MAKE_CELL - - | COPY_FREE_VARS - - | SETUP_ANNOTATIONS - -
+    PRECALL - - | KW_NAMES - - | JUMP_FORWARD - - | JUMP_BACKWARD - - | JUMP_BACKWARD_NO_INTERRUPT - -
+    POP_TOP p - | PUSH_NULL - n | END_ASYNC_FOR oe - | RETURN_GENERATOR - o | INTERPRETER_EXIT o -
+    LOAD_CONST - o | LOAD_SMALL_INT - o | LOAD_COMMON_CONSTANT - o | LOAD_ASSERTION_ERROR - o | LOAD_BUILD_CLASS - o
+    LOAD_LOCALS - o | LOAD_NAME - o | LOAD_CLOSURE - o | LOAD_DEREF - o | LOAD_CLASSDEREF - o
+    LOAD_FROM_DICT_OR_DEREF o o | LOAD_FROM_DICT_OR_GLOBALS o o
+    LOAD_FAST - o | LOAD_FAST_CHECK - o | LOAD_FAST_BORROW - o | LOAD_FAST_AND_CLEAR - m
+    LOAD_FAST_LOAD_FAST - oo | LOAD_FAST_BORROW_LOAD_FAST_BORROW - oo
+    STORE_FAST n - | STORE_FAST_STORE_FAST nn - | STORE_FAST_LOAD_FAST n o | DELETE_FAST - -
+    STORE_NAME o - | STORE_GLOBAL o - | STORE_DEREF o - | STORE_ATTR oo - | STORE_SUBSCR ooo - | STORE_SLICE oooo -
+    DELETE_NAME - - | DELETE_GLOBAL - - | DELETE_DEREF - - | DELETE_ATTR o - | DELETE_SUBSCR oo -
+    UNARY_NEGATIVE o o | UNARY_NOT o o | UNARY_INVERT o o | UNARY_POSITIVE o o | TO_BOOL o o
+    BINARY_OP oo o | BINARY_SUBSCR oo o | BINARY_SLICE ooo o | COMPARE_OP oo o | IS_OP oo o | CONTAINS_OP oo o
+    GET_AITER o o | GET_YIELD_FROM_ITER o o | GET_AWAITABLE o o | ASYNC_GEN_WRAP o o | LIST_TO_TUPLE o o
+    YIELD_VALUE o o | RETURN_VALUE o - | RETURN_CONST - - | PRINT_EXPR o - | IMPORT_STAR o - | IMPORT_NAME oo o
+    PUSH_EXC_INFO o se | POP_EXCEPT s - | CHECK_EG_MATCH oo ee | PREP_RERAISE_STAR oo e
+    BEFORE_WITH o oo | BEFORE_ASYNC_WITH o oo | LOAD_SPECIAL o om | MATCH_CLASS ooo o
+    SET_FUNCTION_ATTRIBUTE oo o | CONVERT_VALUE o o | FORMAT_SIMPLE o o | FORMAT_WITH_SPEC oo o | BUILD_TEMPLATE oo o
+    """.split("\n")
+    for name, inputs, outputs in (entry.split() for entry in line.split("|") if entry.strip())
+}
+_FIXED.update({name: ("o", "") for name in opcode.opmap if name.startswith("POP_JUMP_")})
+_FIXED.update(
+    {
+        "GET_ITER": ("o", "ix" if PAIR else "i"),
+        "END_FOR": ("oo", "") if (3, 12) <= V < (3, 13) else ("o", ""),
+        "POP_ITER": ("ix", "") if PAIR else ("o", ""),
+        "END_SEND": ("oxo", "o") if PAIR else ("oo", "o"),
+        "CLEANUP_THROW": ("oxoe", "ono") if PAIR else ("ooe", "oo"),
+    }
+)
+
+# Inputs that stay on the stack, with something pushed on top.
+_PEEKING: Final[dict[str, tuple[str, str]]] = {
+    "GET_ANEXT": ("o", "o"),
+    "GET_LEN": ("o", "o"),
+    "MATCH_MAPPING": ("o", "o"),
+    "MATCH_SEQUENCE": ("o", "o"),
+    "MATCH_KEYS": ("oo", "o"),
+    "CHECK_EXC_MATCH": ("eo", ""),
+    "WITH_EXCEPT_START": ("onlse" if pyversion.EXIT_IS_A_PAIR else "olse", "o"),
+}
+
+_FOR_ITER: Final = "ix" if PAIR else "i"
+_SEND: Final = "oxo" if PAIR else "oo"
+
+
+def _call(arg: int, extra: str = "") -> str:
+    return ("no" if pyversion.NULL_BEFORE_CALLABLE else "on") + "o" * arg + extra
+
+
+def _method(arg: int) -> str:
+    """What an attribute or global lookup pushes; the lowest bit asks for a pair that CALL takes."""
+    if not arg & 1:
+        return "o"
+    return "mo" if pyversion.NULL_BEFORE_CALLABLE else "om"
+
+
+def _call_function_ex(arg: int) -> tuple[str, str]:
+    if V >= (3, 14):
+        return "onon", "o"
+    return ("Noo" if pyversion.NULL_BEFORE_CALLABLE else "oNo") + "o" * (arg & 1), "o"
+
+
+#: Inputs and outputs that depend on the argument.
+_VARYING: Final[dict[str, Callable[[int], tuple[str, str]]]] = {
+    "LOAD_GLOBAL": lambda arg: ("", "o" if not arg & 1 else "no" if pyversion.NULL_BEFORE_CALLABLE else "on"),
+    "LOAD_ATTR": lambda arg: ("o", _method(arg) if V >= (3, 12) else "o"),
+    "LOAD_METHOD": lambda _: ("o", "mo"),
+    "LOAD_SUPER_ATTR": lambda arg: ("ooo", _method(arg)),
+    "CALL": lambda arg: (_call(arg), "o"),
+    "CALL_KW": lambda arg: (_call(arg, "o"), "o"),
+    "CALL_FUNCTION_EX": _call_function_ex,
+    "CALL_INTRINSIC_1": lambda arg: ("o", "e" if arg == _STOPITERATION_ERROR else "o"),
+    "CALL_INTRINSIC_2": lambda arg: ("oo", "e" if arg == _PREP_RERAISE_STAR else "o"),
+    "MAKE_FUNCTION": lambda arg: ("o" * (1 + (arg.bit_count() if V < (3, 13) else 0)), "o"),
+    "BUILD_TUPLE": lambda arg: ("o" * arg, "o"),
+    "BUILD_LIST": lambda arg: ("o" * arg, "L"),
+    "BUILD_SET": lambda arg: ("o" * arg, "S"),
+    "BUILD_MAP": lambda arg: ("oo" * arg, "D"),
+    "BUILD_CONST_KEY_MAP": lambda arg: ("o" * (arg + 1), "D"),
+    "BUILD_STRING": lambda arg: ("o" * arg, "o"),
+    "BUILD_SLICE": lambda arg: ("o" * arg, "o"),
+    "BUILD_INTERPOLATION": lambda arg: ("oo" + "o" * (arg & 1), "o"),
+    "FORMAT_VALUE": lambda arg: ("oo" if arg & 4 else "o", "o"),
+    "RAISE_VARARGS": lambda arg: ("o" * arg, ""),
+    "UNPACK_SEQUENCE": lambda arg: ("o", "o" * arg),
+    "UNPACK_EX": lambda arg: ("o", "o" * ((arg & 255) + 1 + (arg >> 8))),
+    "SWAP": lambda arg: ("u" * arg, ""),
+    "COPY": lambda arg: ("p" + "u" * (arg - 1), ""),
+    "RERAISE": lambda arg: ("l" + "u" * (arg - 1) + "e" if arg else "e", ""),
+    "LIST_APPEND": lambda arg: ("L" + "u" * (arg - 1) + "o", ""),
+    "LIST_EXTEND": lambda arg: ("L" + "u" * (arg - 1) + "o", ""),
+    "SET_ADD": lambda arg: ("S" + "u" * (arg - 1) + "o", ""),
+    "SET_UPDATE": lambda arg: ("S" + "u" * (arg - 1) + "o", ""),
+    "MAP_ADD": lambda arg: ("D" + "u" * (arg - 1) + "oo", ""),
+    "DICT_UPDATE": lambda arg: ("D" + "u" * (arg - 1) + "o", ""),
+    "DICT_MERGE": lambda arg: ("D" + "u" * (arg - 1) + "o", ""),
+}
+_STOPITERATION_ERROR: Final = 3
+_PREP_RERAISE_STAR: Final = 1
+#: Their last input (of MAP_ADD the last two) goes; what lies below stays where it is.
+_INTO_CONTAINER: Final = frozenset(
+    "LIST_APPEND LIST_EXTEND SET_ADD SET_UPDATE MAP_ADD DICT_UPDATE DICT_MERGE".split()
+)
+#: `dis.stack_effect` counts these in another way than the interpreter does.
+_NOT_COMPARED: Final = frozenset({"RETURN_GENERATOR", "RETURN_VALUE"} | ({"PRECALL", "CALL"} if pyversion.HAS_PRECALL else set()))
+
+
+def _size(name: str, default: int) -> int:
+    table: Any = getattr(opcode, name, None)
+    return len(table) if table is not None else default
+
+
+#: Arguments that select something from a table of the interpreter that it does not check: how many there are.
+_CHOICES: Final = {
+    "BINARY_OP": _size("_nb_ops", 26),
+    "CALL_INTRINSIC_1": _size("_intrinsic_1_descs", 12),
+    "CALL_INTRINSIC_2": _size("_intrinsic_2_descs", 6),
+    "LOAD_COMMON_CONSTANT": _size("_common_constants", 2),
+    "LOAD_SPECIAL": _size("_special_method_names", 4),
+    "RAISE_VARARGS": 3,
+    "LOAD_SMALL_INT": 256,
+    "IS_OP": 2,
+    "CONTAINS_OP": 2,
+    "CONVERT_VALUE": 4,
+    "BUILD_SLICE": 4,
+    "MAKE_FUNCTION": 16,
+}
+_LEAST: Final = dict.fromkeys(_INTO_CONTAINER, 1) | {"COPY": 1, "CONVERT_VALUE": 1, "SWAP": 2, "BUILD_SLICE": 2}
+
+_TWO_LOCALS: Final = frozenset(
+    "LOAD_FAST_LOAD_FAST LOAD_FAST_BORROW_LOAD_FAST_BORROW STORE_FAST_STORE_FAST STORE_FAST_LOAD_FAST".split()
+)
+_SHIFTS: Final = {"LOAD_GLOBAL": 1, "LOAD_ATTR": 1 if V >= (3, 12) else 0, "LOAD_SUPER_ATTR": 2} | (
+    {"IMPORT_NAME": 2} if V >= (3, 15) else {}
+)
+
+
+class Effect:
+    """What one instruction does, for one argument.
+
+    Attributes:
+        name: name of its opcode.
+        arg: its argument.
+        inputs: what it asks of the topmost slots, one letter each.
+        pops: how many slots that are.
+        left: how many of them may be gone when it raises.
+        results: kinds of the inputs -> what takes their place; filled as they are met.
+        target: whether it can jump.
+        ends: whether the next instruction does not follow it.
+        raises: whether it can raise, or a signal handler at it.
+        space: what the argument indexes.
+        index: the (largest) index.
+        need: bits of the state that must not be set.
+        keep: bits of the state that it leaves as they are.
+        sets: bits that it sets.
+        stores: slots of locals that it stores to, the topmost item's first.
+        touches: whether it concerns the bits at all.
+    """
+
+    __slots__ = (
+        "arg", "ends", "index", "inputs", "keep", "left", "name", "need", "outputs", "pops", "raises", "results",
+        "sets", "space", "stores", "target", "touches",
+    )  # fmt: skip
+
+    def __init__(self, number: int, arg: int, overriding: str | None = None) -> None:
+        name = self.name = opcode.opname[number]
+        self.arg = arg
+        self.results: dict[str, str] = {}
+        self.target = number in JUMPS
+        self.ends = name in _ENDS
+        self.raises = name not in _QUIET
+        self.outputs = ""
+        self.inputs = self._inputs()
+        if overriding is not None:
+            self.outputs = overriding
+        self.pops = len(self.inputs)
+        if name in _INTO_CONTAINER:
+            self.left = 2 if name == "MAP_ADD" else 1
+        elif name in ("RERAISE", "SEND"):
+            self.left = 1 if name == "RERAISE" else self.pops
+        elif name in ("FOR_ITER", "GET_ANEXT", "WITH_EXCEPT_START", "YIELD_VALUE"):
+            self.left = 0  # a thrown exception finds None in the place of what was yielded
+        else:
+            self.left = self.pops
+        self.space, self.index = self._index(number)
+        self._bits()
+
+    def _inputs(self) -> str:
+        name, arg = self.name, self.arg
+        if not _LEAST.get(name, 0) <= arg < _CHOICES.get(name, arg + 1):
+            raise ValueError(f"{arg} is no argument of {name}")
+        known = _FIXED.get(name) or _PEEKING.get(name)
+        if known is None and name in _VARYING:
+            known = _VARYING[name](arg)
+        if name == "FOR_ITER":
+            known = _FOR_ITER, _FOR_ITER + "o"
+        elif name == "SEND":
+            known = _SEND, _SEND
+        elif name == "IMPORT_FROM":
+            known = "o", "oo"
+        elif name in ("JUMP_IF_FALSE_OR_POP", "JUMP_IF_TRUE_OR_POP"):
+            known = "o", ""
+        if known is None:
+            raise ValueError(f"{name} is unknown")
+        inputs, self.outputs = known
+        return inputs
+
+    def _index(self, number: int) -> tuple[int, int]:
+        name, arg = self.name, self.arg
+        if number in opcode.hasconst:
+            return (CONSTS, arg) if name != "LOAD_SMALL_INT" and name != "LOAD_COMMON_CONSTANT" else (NOTHING, 0)
+        if number in opcode.hasname:
+            return NAMES, arg >> _SHIFTS.get(name, 0)
+        if name in _TWO_LOCALS:
+            return LOCALS, max(arg >> 4, arg & 15)
+        if number in opcode.hasfree or name.endswith("_DEREF"):
+            return (LOCALS if name == "LOAD_CLOSURE" else CELLS), arg
+        if number in opcode.haslocal:
+            return LOCALS, arg
+        return NOTHING, 0
+
+    def _bits(self) -> None:
+        name, arg = self.name, self.arg
+        need = clear = sets = 0
+        stores: tuple[int, ...] = ()
+        if name in ("LOAD_FAST", "LOAD_FAST_BORROW"):
+            need = unbound(arg) if pyversion.UNCHECKED_LOADS else 0
+        elif name in ("LOAD_FAST_LOAD_FAST", "LOAD_FAST_BORROW_LOAD_FAST_BORROW"):
+            need = unbound(arg >> 4) | unbound(arg & 15)
+        elif name == "LOAD_FAST_CHECK":
+            clear = unbound(arg)
+        elif name in ("LOAD_FAST_AND_CLEAR", "DELETE_FAST"):
+            sets = unbound(arg) | no_cell(arg)
+        elif name == "STORE_FAST":
+            stores = (arg,)
+        elif name == "STORE_FAST_STORE_FAST":
+            stores = (arg >> 4, arg & 15)
+        elif name == "STORE_FAST_LOAD_FAST":
+            stores = (arg >> 4,)
+            if arg >> 4 != arg & 15:
+                need = unbound(arg & 15)
+        elif name == "MAKE_CELL":
+            clear = unbound(arg) | no_cell(arg)
+        elif name.endswith("_DEREF") or name == "LOAD_CLASSDEREF":
+            need = no_cell(arg)
+        elif name == "RETURN_GENERATOR":
+            need, clear, sets = GENERATOR, NO_GENERATOR, GENERATOR
+        elif name == "RESUME":
+            clear = NOT_RESUMED
+        elif name in ("RETURN_VALUE", "RETURN_CONST", "YIELD_VALUE"):
+            need = NO_GENERATOR | NOT_RESUMED
+        self.need, self.keep, self.sets, self.stores = need, ~clear, sets, stores
+        self.touches = bool(need or clear or sets or stores) or name == "COPY_FREE_VARS"
+
+    def result(self, taken: str) -> str:
+        """What takes the place of the inputs `taken`, which are known to be acceptable."""
+        name = self.name
+        if name == "SWAP":
+            return taken[-1] + taken[1:-1] + taken[0]
+        if name == "COPY":
+            return taken + taken[0]
+        if name in _PEEKING:
+            kept = taken[:-1] + "o" if name == "CHECK_EXC_MATCH" else taken
+            return kept + self.outputs
+        if name in _INTO_CONTAINER or name == "RERAISE":
+            return taken[: -self.left]
+        if name == "IMPORT_FROM":
+            return taken + ("r" if taken == "d" else "o")
+        if name in ("CALL", "UNPACK_SEQUENCE") and taken[0] in "rh":
+            return self.outputs.replace("o", "h")  # from the runtime, or from what it gave us
+        if name == "CONTAINS_OP" and taken[0] == "i" and self.arg == 0:
+            return "c"
+        if name == "FOR_ITER":
+            return taken + "o"
+        if name == "STORE_FAST_LOAD_FAST" and self.arg >> 4 == self.arg & 15:
+            return taken
+        return self.outputs
+
+    def jump_result(self, taken: str) -> str:
+        """The same on the way to its target."""
+        name = self.name
+        if name in ("JUMP_IF_FALSE_OR_POP", "JUMP_IF_TRUE_OR_POP"):
+            return taken
+        if V < (3, 12):
+            if name == "FOR_ITER":
+                return ""
+            if name == "SEND":
+                return "o"
+        return self.result(taken)
+
+    def agrees(self, number: int) -> bool:
+        """Whether the interpreter's own count of slots is the same."""
+        if self.name in _NOT_COMPARED:
+            return True
+        taken = self.inputs
+        argument = self.arg if number in HAS_ARGUMENT else None
+        if len(self.result(taken)) - self.pops != dis.stack_effect(number, argument, jump=False):
+            return False
+        return not self.target or (
+            len(self.jump_result(taken)) - self.pops == dis.stack_effect(number, argument, jump=True)
+        )
+
+
+HAS_ARGUMENT: Final[frozenset[int]] = frozenset(
+    getattr(dis, "hasarg", ()) or (number for number in opcode.opmap.values() if number >= opcode.HAVE_ARGUMENT)
+)
+#: END_ASYNC_FOR tells where its SEND is (3.14+), for monitoring only.
+JUMPS: Final = frozenset(opcode.hasjrel) - {opcode.opmap["END_ASYNC_FOR"]}
+BACKWARD: Final = frozenset(number for name, number in opcode.opmap.items() if "BACKWARD" in name)
+
+_effects: list[dict[int, Effect]] = [{} for _ in range(256)]
+
+
+def effect_of(number: int, arg: int) -> Effect:
+    """The effect of an instruction.
+
+    Raises:
+        ValueError: there is no such instruction, or it takes no such argument.
+    """
+    known = _effects[number].get(arg)
+    if known is None:
+        known = Effect(number, arg)
+        if not known.agrees(number):
+            raise ValueError(f"{known.name} {arg} moves the stack in another way than the interpreter says")
+        _effects[number][arg] = known
+    return known
+
+
+def _merged(one: str, other: str) -> str:
+    if one == other:
+        return one
+    if one in OBJECTS and other in OBJECTS:
+        return other if one == "h" else one if other == "h" else "o"
+    pair = {one, other}
+    if pair <= set(OBJECTS + "nm"):
+        return "m"
+    return "x" if pair == {"n", "x"} else "?"
+
+
+#: Two kinds -> the kind of a slot that may hold either.
+MERGED: Final = {(one, other): _merged(one, other) for one in _ANY for other in _ANY}
