@@ -26,7 +26,8 @@ _FORMAT = 1
 _HEADER = struct.Struct("<qqq8s")  # time of change, size, length of the code, checksum of what follows
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-# What decides how vaccinated code looks. An edit there, in a checkout of daifu_bc, makes a new key.
+# What decides how vaccinated code looks. An edit there makes a new key, where daifu_bc may be edited: in a checkout.
+_INSTALLED = "site-packages" in _PACKAGE
 _MAKERS = ("analysis", "rewrite")
 
 
@@ -84,7 +85,7 @@ def path_of(path: str) -> str | None:
 def _key() -> bytes:
     """Return what all entries of this interpreter and this daifu_bc begin with."""
     parts = [f"daifu_bc {OUR_VERSION} {_FORMAT}", sys.version, importlib.util.MAGIC_NUMBER.hex()]
-    for folder in _MAKERS:
+    for folder in () if _INSTALLED else _MAKERS:
         with os.scandir(os.path.join(_PACKAGE, folder)) as files:
             for file in sorted(files, key=lambda file: file.name):
                 if file.name.endswith(".py"):

@@ -8,6 +8,7 @@ holding plain code; the vaccinated code has a cache of its own beside it.
 
 from __future__ import annotations
 
+import importlib
 import os
 import runpy
 import sys
@@ -18,6 +19,7 @@ from typing import Any, TypeVar, cast
 
 from daifu_bc.analysis import sources
 from daifu_bc.install import cache
+from daifu_bc.install.notice import report_failure
 from daifu_bc.install.scope import Scope
 from daifu_bc.install.vaccine import vaccinated
 
@@ -135,15 +137,12 @@ class VaccinatingFinder:
             target: the module that is being reloaded.
         """
         finders = sys.meta_path
-        behind = False
-        for finder in list(finders):
-            if not behind:
-                behind = finder is self
-                continue
+        for finder in finders[finders.index(self) + 1 :]:
             find_spec = getattr(finder, "find_spec", None)
             spec: ModuleSpec | None = None if find_spec is None else find_spec(fullname, path, target)
             if spec is not None:
-                return self._adopt(spec)
+                spec = self._adopt(spec)
+                return _tell_when_loaded(spec) if fullname in _awaited else spec
         return None
 
     @_without_trace
@@ -172,6 +171,8 @@ class VaccinatingFinder:
 
 _finder: VaccinatingFinder | None = None
 _read_code: Callable[..., Any] | None = None
+#: Modules that somebody waits for, and the function that is to be called with each: `package.module:function`.
+_awaited: dict[str, str] = {}
 
 
 def install(scope: Scope) -> None:
@@ -180,14 +181,65 @@ def install(scope: Scope) -> None:
     Args:
         scope: the code that is meant.
     """
+    scopes = _present_finder().scopes
+    if scope not in scopes:
+        scopes.append(scope)
+    if _read_code is None:
+        _hook_runpy()
+
+
+def _present_finder() -> VaccinatingFinder:
+    """Return our finder, which is put in front of the others if it is not among them."""
     global _finder
     if _finder is None:
-        _finder = VaccinatingFinder([scope])
-        _hook_runpy()
-    elif scope not in _finder.scopes:
-        _finder.scopes.append(scope)
+        _finder = VaccinatingFinder([])
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
+    return _finder
+
+
+def when_imported(name: str, function: str) -> None:
+    """Call a function with a module right after it is imported, before anybody else has it; at once if it is there.
+
+    Args:
+        name: the module's dotted name.
+        function: what is called, as `package.module:function`; imported no sooner than it is needed.
+    """
+    module = sys.modules.get(name)
+    if module is not None:
+        _call(function, module)
+        return
+    _awaited[name] = function
+    _present_finder()
+
+
+def _tell_when_loaded(spec: ModuleSpec) -> ModuleSpec:
+    """Let a module's loader say when it is done to who waits for it."""
+    loader: Any = spec.loader
+    execute = getattr(loader, "exec_module", None)
+    if execute is None:
+        return spec
+
+    @_without_trace
+    def exec_module(module: ModuleType) -> None:
+        execute(module)
+        function = _awaited.pop(spec.name, None)
+        if function is not None:
+            _call(function, module)
+
+    try:
+        loader.exec_module = exec_module
+    except AttributeError as error:
+        report_failure(f"wait for the import of {spec.name}", error)
+    return spec
+
+
+def _call(function: str, module: ModuleType) -> None:
+    home, _, name = function.partition(":")
+    try:
+        getattr(importlib.import_module(home), name)(module)
+    except Exception as error:  # noqa: BLE001 - a failure of ours must not become the program's
+        report_failure(f"prepare for {module.__name__}", error)
 
 
 def uninstall() -> None:
@@ -196,6 +248,7 @@ def uninstall() -> None:
     if _finder is not None and _finder in sys.meta_path:
         sys.meta_path.remove(_finder)
     _finder = None
+    _awaited.clear()
     if _read_code is not None:
         vars(runpy)["_get_code_from_file"] = _read_code
         _read_code = None

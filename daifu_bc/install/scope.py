@@ -37,8 +37,11 @@ def _lies_in(path: str, folder: str) -> bool:
     return path.startswith(folder if folder.endswith(os.sep) else folder + os.sep)
 
 
-def _in_package(module: str, package: str) -> bool:
-    return module == package or module.startswith(package + ".")
+def _inside(packages: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f"{package}." for package in packages)
+
+
+_INSIDE_OWN = _inside(_OWN_PACKAGES)
 
 
 def is_library(path: str) -> bool:
@@ -96,13 +99,16 @@ class Scope:
         packages: dotted names; a name stands for the module and all that is in the package.
     """
 
-    __slots__ = ("_real_root", "kind", "packages", "root")
+    __slots__ = ("_folders", "_inside_packages", "_real_root", "kind", "packages", "root")
 
     def __init__(self, kind: str, *, root: str = "", packages: tuple[str, ...] = ()) -> None:
         self.kind = kind
         self.root = root
         self.packages = packages
         self._real_root = os.path.realpath(root) if root else ""
+        self._inside_packages = _inside(packages)
+        # Each import asks, and all the files of a folder have the same answer.
+        self._folders: dict[str, bool] = {}
 
     @classmethod
     def of(cls, argument: ScopeArgument, filename: str) -> Scope:
@@ -155,17 +161,25 @@ class Scope:
             module: the dotted name of the module.
             filename: the file that the code comes from.
         """
-        if any(_in_package(module, package) for package in _OWN_PACKAGES):
+        if module in _OWN_PACKAGES or module.startswith(_INSIDE_OWN):
             return False
-        path = os.path.abspath(filename)
-        if _lies_in(path, _OWN_FOLDER):
-            return False
+        folder = os.path.dirname(filename)
+        answer = self._folders.get(folder)
+        if answer is None:
+            answer = self._covers_file(os.path.abspath(filename)) and not filename.startswith("<")
+            if os.path.isabs(folder):
+                self._folders[folder] = answer
+        if answer or self.kind not in ("function", "packages"):
+            return answer
+        if module in self.packages or module.startswith(self._inside_packages):
+            return not _lies_in(os.path.abspath(filename), _OWN_FOLDER)
+        return module in _PROGRAM_NAMES and not is_library(os.path.abspath(filename))
+
+    def _covers_file(self, path: str) -> bool:
+        """Tell whether a file is covered whatever the module is called; `path` is absolute."""
         if self.kind == "all":
-            return True
-        if self.kind in ("function", "packages"):
-            named = any(_in_package(module, package) for package in self.packages)
-            return named or (module in _PROGRAM_NAMES and not is_library(path))
-        if filename.startswith("<") or is_library(path):
+            return not _lies_in(path, _OWN_FOLDER)
+        if self.kind != "project" or is_library(path):
             return False
         if _lies_in(path, self.root):
             return True

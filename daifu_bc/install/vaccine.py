@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import weakref
+from collections.abc import Callable
 from types import CodeType
 
 from daifu_bc import pyversion
@@ -13,6 +14,9 @@ from daifu_bc.install.notice import report_failure, say_once
 # The vaccinated code of pristine code by identity: equal code objects are not the same, and code objects that
 # are one and the same have to stay so. The weak reference drops the entry with the pristine code.
 _twins: dict[int, tuple[weakref.ref[CodeType], CodeType]] = {}
+
+#: Called once, before anything is vaccinated in this process; the layers above put theirs in.
+starters: list[Callable[[], None]] = []
 
 
 def available() -> bool:
@@ -26,6 +30,12 @@ def available() -> bool:
             "runs without daifu_bc. Use CPython 3.11 to 3.15, or set DAIFU_DISABLE=1 to silence this message.",
         )
         return False
+    while starters:
+        starter = starters.pop()
+        try:
+            starter()
+        except Exception as error:  # noqa: BLE001 - a failure of ours must not become the program's
+            report_failure(f"start {starter.__module__}", error)
     return True
 
 
