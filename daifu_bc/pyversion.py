@@ -46,3 +46,8 @@ RESUME_KIND_MASK: Final = 0x3
 
 #: From 3.12 the interpreter keeps the last uncaught exception in `sys.last_exc`, and drops it on its way out.
 HAS_LAST_EXC: Final = VERSION >= (3, 12)
+
+
+def import_argument(name: int) -> int:
+    """The argument of IMPORT_NAME; from 3.15 its low bits say whether the import is lazy (PEP 810), 2: it is not."""
+    return name << 2 | 2 if VERSION >= (3, 15) else name

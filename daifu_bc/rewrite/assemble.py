@@ -103,7 +103,7 @@ class Assembler:
         """
         self.constant(0)
         self.constant(None)
-        self.emit("IMPORT_NAME", self.name_index("daifu_bc"))
+        self.emit("IMPORT_NAME", pyversion.import_argument(self.name_index("daifu_bc")))
         self.emit("IMPORT_FROM", self.name_index(function))
         self.emit("SWAP", 2)
         self.emit("COPY", argument + 2)

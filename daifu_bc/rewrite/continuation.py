@@ -207,7 +207,7 @@ def _take(asm: Assembler) -> None:
     """Pushes the next thing of the state that is handed over."""
     asm.constant(0)
     asm.constant(None)
-    asm.emit("IMPORT_NAME", asm.name_index("daifu_bc"))
+    asm.emit("IMPORT_NAME", pyversion.import_argument(asm.name_index("daifu_bc")))
     asm.emit("IMPORT_FROM", asm.name_index(TAKE))
     asm.emit("SWAP", 2)
     asm.call(0)

@@ -5,7 +5,8 @@ A stack is a string, one letter for the kind of each slot, bottom first:
     o  object                            n  NULL                         l  saved lasti (a tagged integer from 3.14)
     h  object that the runtime vouches for   m  object or NULL           x  second slot of a `for` (NULL or tagged, 3.15+)
     e  exception   s  saved exception    i  iterator                     L S D  list, set, dict under construction
-    c  whether the `i` below is a plain sequence    d r  daifu_bc, a function of it    ?  anything
+    g  generator function, or its code   d r  daifu_bc, a function of it
+    c  whether the `i` below is a plain sequence    ?  anything
 
 Facts are those of CPython's Python/bytecodes.c (3.12+) and Python/ceval.c (3.11) of each version.
 """
@@ -24,8 +25,8 @@ PAIR: Final = pyversion.ITERATOR_IS_A_PAIR
 V: Final = pyversion.VERSION
 
 #: Kinds that are objects.
-OBJECTS: Final = "ohesiLSDcdr" + ("" if TAGGED else "l")
-_ANY: Final = "ohesiLSDcdrlnmx?"
+OBJECTS: Final = "ohesiLSDgcdr" + ("" if TAGGED else "l")
+_ANY: Final = "ohesiLSDgcdrlnmx?"
 
 #: What an input asks for -> the kinds that it takes.
 ACCEPTS: Final[dict[str, frozenset[str]]] = {
@@ -49,7 +50,7 @@ ACCEPTS: Final[dict[str, frozenset[str]]] = {
 
 WORDS: Final = {
     "o": "an object", "h": "an object", "e": "an exception", "s": "a saved exception", "i": "an iterator",
-    "L": "a list", "S": "a set", "D": "a dict", "c": "an object", "d": "an object", "r": "an object",
+    "L": "a list", "S": "a set", "D": "a dict", "c": "an object", "g": "an object", "d": "an object", "r": "an object",
     "n": "NULL", "m": "perhaps NULL", "l": "a saved lasti", "x": "the tagged slot of a loop", "?": "something unknown",
 }  # fmt: skip
 
@@ -370,6 +371,10 @@ class Effect:
             return taken + ("r" if taken == "d" else "o")
         if name in ("CALL", "UNPACK_SEQUENCE") and taken[0] in "rh":
             return self.outputs.replace("o", "h")  # from the runtime, or from what it gave us
+        if name == "CALL" and taken[0] == "g":
+            return "i"  # the generator of `all(x for x in y)` and the like, which the compiler runs itself (3.14+)
+        if (name == "MAKE_FUNCTION" or name == "SET_FUNCTION_ATTRIBUTE") and taken[-1] == "g":
+            return "g"
         if name == "CONTAINS_OP" and taken[0] == "i" and self.arg == 0:
             return "c"
         if name == "FOR_ITER":

@@ -17,6 +17,8 @@ _REMEDY: Final = "It stays as it was, and the program is not affected; this is a
 _EXTENDED_ARG: Final = opcode.EXTENDED_ARG
 _IMPORT_NAME: Final = opcode.opmap["IMPORT_NAME"]
 _RUNTIME: Final = "daifu_bc"
+#: Set of the annotations that a module or class has come by (PEP 649).
+_CONDITIONAL: Final = "__conditional_annotations__"
 #: What FOR_ITER and SEND rely on at their targets: they skip it, or a debugger does.
 _LANDINGS: Final = {
     "FOR_ITER": {11: (), 12: ("END_FOR",), 13: ("END_FOR", "POP_TOP")}.get(pyversion.VERSION[1], ("END_FOR", "POP_ITER")),
@@ -125,7 +127,7 @@ class Listing:
         jumps: list[tuple[int, int]] = []
         known: dict[int, Effect] = {}
         offset = start = extended = 0
-        iterates = code.co_varnames[:1] == (".0",)
+        special = self._special_loads()
         while offset < size:
             number = raw[offset]
             if number == _EXTENDED_ARG:
@@ -145,8 +147,8 @@ class Listing:
             if number == _IMPORT_NAME and not body[0] <= start < body[1]:
                 if code.co_names[effect.index] == _RUNTIME:
                     effect = Effect(number, arg, "d")
-            elif iterates and arg == 0 and effect.name.startswith("LOAD_FAST"):
-                effect = Effect(number, arg, "i" if len(effect.outputs) == 1 else "ii")
+            elif special and effect.space and (kind := special.get((effect.name, effect.index))):
+                effect = Effect(number, arg, kind)
             if effect.target:
                 jumps.append((len(starts), end + 2 * arg * (-1 if number in BACKWARD else 1)))
             starts.append(start)
@@ -160,6 +162,22 @@ class Listing:
         if not effects[-1].ends:
             self.refuse("the code runs off its end", len(starts) - 1)
         return jumps
+
+    def _special_loads(self) -> dict[tuple[str, int], str]:
+        """(name, index) of loads of which more is known -> the kind of what they load."""
+        code = self.code
+        special: dict[tuple[str, int], str] = {}
+        if code.co_varnames[:1] == (".0",):  # the iterator that a comprehension is called with
+            special["LOAD_FAST", 0] = special["LOAD_FAST_BORROW", 0] = "i"
+        if pyversion.VERSION >= (3, 14):
+            for index, constant in enumerate(code.co_consts):
+                if type(constant) is CodeType and constant.co_flags & inspect.CO_GENERATOR:
+                    special["LOAD_CONST", index] = "g"
+            if _CONDITIONAL in code.co_names:
+                special["LOAD_NAME", code.co_names.index(_CONDITIONAL)] = "S"
+            if _CONDITIONAL in code.co_cellvars:
+                special["LOAD_DEREF", len(code.co_varnames) + code.co_cellvars.index(_CONDITIONAL)] = "S"
+        return special
 
     def _effect(self, number: int, arg: int, start: int) -> Effect:
         try:
