@@ -189,7 +189,9 @@ def _as_it_is(value: object) -> object:
 def matches(kind: type[BaseException], against: object) -> bool | None:
     """Whether an exception of class `kind` matches what stands behind `except`; None if that is not valid there."""
     if isinstance(against, tuple):
-        answers = [None if isinstance(item, tuple) else matches(kind, item) for item in tuple.__iter__(against)]
+        answers = [
+            None if isinstance(item, tuple) else matches(kind, item) for item in tuple.__iter__(against)
+        ]
         return None if None in answers else True in answers
     if not isinstance(against, type) or not is_subclass(BaseException, against):
         return None
