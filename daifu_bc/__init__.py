@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from daifu_bc import frontends
 from daifu_bc.errors import DaifuError, Refusal
+from daifu_bc.install.vaccinate import vaccinate
 from daifu_bc.recovery.intercept import intercept as _intercept
 from daifu_bc.recovery.resume import delegate as _delegate
 from daifu_bc.recovery.resume import follow as _follow
@@ -11,4 +13,6 @@ from daifu_bc.recovery.resume import take as _take
 from daifu_bc.recovery.resume import trim as _trim
 
 __version__ = "0.1.0"
-__all__ = ["DaifuError", "Refusal", "__version__"]
+__all__ = ["DaifuError", "Refusal", "__version__", "vaccinate"]
+
+frontends.register()

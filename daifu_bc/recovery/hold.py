@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
@@ -13,10 +12,12 @@ from typing import Any
 from daifu_bc.analysis import editions
 from daifu_bc.analysis.flow import Flow
 from daifu_bc.errors import NoPoint, Refusal
+from daifu_bc.recovery.bodies import continuation_from
 from daifu_bc.recovery.capture import Capture
 from daifu_bc.recovery.frames import ActionResult, FrameView, visible_frames
 from daifu_bc.recovery.restarts import Restarts
 from daifu_bc.recovery.surgery import Operation, operate
+from daifu_bc.recovery import policy
 from daifu_bc.recovery.answers import Verdict
 from daifu_bc.rewrite.continuation import Start
 
@@ -71,8 +72,6 @@ class Hold:
         #: Where `pass` goes on; a surgery may have set it.
         self._flow = captured.flow
         self._place: int | None = None
-        #: Runs words; the front ends put it in.
-        self.runner: Callable[[Hold, str], str] | None = None
 
     def close(self) -> None:
         """Lets go of all that the hold keeps alive."""
@@ -82,9 +81,7 @@ class Hold:
 
     def do(self, words: str) -> str:
         """Runs words as they are typed at the prompt; the text that they print."""
-        if self.runner is None:
-            raise Refusal("nobody has been set up to read words")
-        return self.runner(self, words)
+        return policy.run_words(self, words)
 
     # -- looking -------------------------------------------------------------------------------------------------
 
@@ -152,6 +149,8 @@ class Hold:
 
     def _decide(self, word: str, start: Start, flow: Flow, last: list[Any] | None = None) -> None:
         self._only_held()
+        # Built and verified now, so that a refusal is told here, and the hold stays.
+        continuation_from(flow, start)
         self.decision = Decision(word, start, flow, last or [])
 
     def _only_held(self) -> None:

@@ -6,10 +6,8 @@ import gc
 import sys
 import threading
 import traceback
-from collections.abc import Callable
 from types import FrameType
 
-from daifu_bc.errors import Refusal
 from daifu_bc.recovery import journal, policy
 from daifu_bc.recovery.bodies import continuation_from, continuation_of
 from daifu_bc.recovery.capture import Capture, capture
@@ -18,8 +16,6 @@ from daifu_bc.recovery.resume import Handover, Passage, cells_of, note_crash, re
 from daifu_bc.recovery.answers import leave_alone
 from daifu_bc.recovery.verdict import judge
 
-#: Put in by the front ends: runs words against a hold.
-word_runner: Callable[[Hold, str], str] | None = None
 _told = threading.Lock()
 _reported: set[str] = set()
 
@@ -47,22 +43,13 @@ def _hold(frame: FrameType, exception: BaseException, verdict: object) -> Handov
         hold.close()
         leave_alone(exception)
         return None
-    hold.runner = word_runner
     handover: Handover | None = None
     journal.held(hold)
     try:
-        while handover is None:
-            hold.decision = None
-            policy.respond(hold)
-            decision = hold.decision
-            if decision is None or decision.start is None:
-                break
-            try:
-                handover = _prepare(captured, decision)
-            except Refusal as refusal:
-                print(f"daifu_bc: {refusal}", file=sys.__stderr__)
-                if not policy.asks_again():
-                    break
+        policy.respond(hold)
+        decision = hold.decision
+        if decision is not None and decision.start is not None:
+            handover = _prepare(captured, decision)
     finally:
         hold.close()
     if handover is None:
