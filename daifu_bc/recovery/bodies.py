@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from types import CodeType, FrameType
 
 from daifu_bc.analysis.flow import Flow
@@ -10,6 +11,9 @@ from daifu_bc.rewrite.barrier import is_vaccinated, pristine
 from daifu_bc.rewrite.continuation import Continuation, Located, Start, build_continuation
 
 _continuations: ByIdentity[Located] = ByIdentity()
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_DEMO = os.path.join(_PACKAGE, "demo", "")
+_LAUNCH = os.path.join(_PACKAGE, "install", "launch.py")
 _KEPT_FLOWS = 256
 _KEPT_CONTINUATIONS = 256
 _built: dict[tuple[int, Start], Continuation] = {}
@@ -73,19 +77,11 @@ def has_barriers(code: CodeType) -> bool:
 
 
 def is_ours(frame: FrameType) -> bool:
-    """Whether a frame belongs to daifu_bc itself."""
-    name = frame.f_globals.get("__name__", "")
-    return isinstance(name, str) and (name == "daifu_bc" or name.startswith("daifu_bc.")) and not name.startswith(
-        "daifu_bc.demo"
-    )
+    """Whether a frame belongs to daifu_bc itself (the demonstration's programs are a user's)."""
+    filename = frame.f_code.co_filename
+    return filename.startswith(_PACKAGE) and not filename.startswith(_DEMO)
 
 
-def stack_of(frame: FrameType | None) -> list[FrameType]:
-    """The frames from `frame` outward, outermost first."""
-    frames: list[FrameType] = []
-    while frame is not None:
-        frames.append(frame)
-        frame = frame.f_back
-    frames.reverse()
-    return frames
-
+def is_launch(frame: FrameType) -> bool:
+    """Whether a frame is the one that started the program: what is further out is not the user's."""
+    return frame.f_code.co_filename == _LAUNCH

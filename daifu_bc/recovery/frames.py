@@ -17,7 +17,7 @@ from typing import Any, TextIO, cast
 
 from daifu_bc import pyversion
 from daifu_bc.analysis import editions
-from daifu_bc.recovery.bodies import body_of, has_barriers, is_ours, locate
+from daifu_bc.recovery.bodies import body_of, has_barriers, is_launch, is_ours, locate
 
 
 @dataclass(frozen=True)
@@ -225,12 +225,11 @@ def visible_frames(held: FrameType, exception: BaseException) -> list[FrameView]
     """
     views: list[FrameView] = []
     outward: FrameType | None = held.f_back
-    while outward is not None:
+    while outward is not None and not is_launch(outward):
         if not is_ours(outward) and not is_running_continuation(outward):
             views.append(FrameView(outward, outward.f_lineno or 0, held=False))
         outward = outward.f_back
     views.reverse()
-    # Frames of the importer and of runpy between the program and the interpreter are of no interest.
     entry = exception.__traceback__
     inner: list[FrameView] = []
     line = held.f_lineno or 0
