@@ -18,6 +18,8 @@ from daifu_bc.recovery.interface import FrameLike, HoldLike
 VARIABLE = "DAIFU_JOURNAL"
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
+ATTEMPTS = 5
+PAUSE = 0.002
 
 
 def _working_directory() -> str:
@@ -125,7 +127,7 @@ def _append(name: str, line: bytes) -> None:
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
     descriptor = os.open(name, flags, FILE_MODE)
     try:
-        if stat.S_ISREG(os.fstat(descriptor).st_mode) and not _ends_with_newline(name):
+        if stat.S_ISREG(os.fstat(descriptor).st_mode) and _is_broken(name):
             # A process died, or the disk was full, in the middle of a line: damage that one only.
             line = b"\n" + line
         written = os.write(descriptor, line)
@@ -133,6 +135,15 @@ def _append(name: str, line: bytes) -> None:
             raise OSError(f"only {written} of {len(line)} bytes could be written")
     finally:
         os.close(descriptor)
+
+
+def _is_broken(name: str) -> bool:
+    """Tell whether the last line has no end. Another process's may be on its way: it grows page by page."""
+    for _ in range(ATTEMPTS):
+        if _ends_with_newline(name):
+            return False
+        time.sleep(PAUSE)
+    return True
 
 
 def _ends_with_newline(name: str) -> bool:
