@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from daifu_bc.integrations import asyncio as asyncio_integration
 from daifu_bc.recovery import carriers, verdict
 from daifu_bc.recovery.verdict import Verdict, judge
 
@@ -720,9 +721,9 @@ except KeyError: pass
 """
 
 
-def programs() -> Iterator[tuple[str, bool, str]]:
+def programs(text: str) -> Iterator[tuple[str, bool, str]]:
     """Yield (title, whether it says to be handled, source of the function) for each program."""
-    for part in PROGRAMS.split("--- ")[1:]:
+    for part in text.split("--- ")[1:]:
         title, _, body = part.partition("\n")
         yield (
             title.removeprefix("+ "),
@@ -770,6 +771,7 @@ def bench() -> Iterator[Bench]:
     problems: list[Exception] = []
     kept = verdict.on_internal_error
     verdict.on_internal_error = problems.append
+    asyncio_integration.install()
     carriers.set_carrier(__name__, "run_outermost", carriers.OUTERMOST)
     yield Bench()
     carriers.reset()
@@ -778,7 +780,9 @@ def bench() -> Iterator[Bench]:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(("title", "handled", "source"), [pytest.param(*p, id=p[0]) for p in programs()])
+@pytest.mark.parametrize(
+    ("title", "handled", "source"), [pytest.param(*p, id=p[0]) for p in programs(PROGRAMS)]
+)
 def test_verdict_is_the_truth(bench: Bench, title: str, handled: bool, source: str) -> None:
     program = bench.compile(source)
     escapes = bench.escapes(program)
@@ -786,3 +790,259 @@ def test_verdict_is_the_truth(bench: Bench, title: str, handled: bool, source: s
     assert bench.verdicts
     assert bench.verdicts[0].hold is escapes, bench.verdicts[0].reasons
     assert bench.verdicts[0].reasons
+
+
+ASYNC_PROGRAMS = """
+--- coroutine
+async def main(): crash(KeyError)
+asyncio.run(main())
+--- + coroutine handles
+async def main():
+    try: crash(KeyError)
+    except KeyError: pass
+asyncio.run(main())
+--- + caller handles
+async def inner(): crash(KeyError)
+async def main():
+    try: await inner()
+    except KeyError: pass
+asyncio.run(main())
+--- + around run
+async def main(): crash(KeyError)
+try: asyncio.run(main())
+except KeyError: pass
+--- around run, other
+async def main(): crash(KeyError)
+try: asyncio.run(main())
+except ValueError: pass
+--- + awaited task
+async def inner():
+    await asyncio.sleep(0)
+    crash(KeyError)
+async def main():
+    try: await asyncio.create_task(inner())
+    except KeyError: pass
+asyncio.run(main())
+--- awaited task
+async def inner():
+    await asyncio.sleep(0)
+    crash(KeyError)
+async def main():
+    try: await asyncio.create_task(inner())
+    finally: log()
+asyncio.run(main())
+--- + awaited task, handled around run
+async def inner():
+    await asyncio.sleep(0)
+    crash(KeyError)
+async def main(): await asyncio.create_task(inner())
+try: asyncio.run(main())
+except KeyError: pass
+--- + awaited deep down
+async def inner():
+    await asyncio.sleep(0)
+    crash(KeyError)
+async def middle(): await asyncio.create_task(inner())
+async def main():
+    with suppress(KeyError): await middle()
+asyncio.run(main())
+--- + gather
+async def inner(i):
+    await asyncio.sleep(0)
+    if i == 1: crash(KeyError)
+async def main():
+    try: await asyncio.gather(inner(0), inner(1))
+    except KeyError: pass
+asyncio.run(main())
+--- gather
+async def inner(i):
+    await asyncio.sleep(0)
+    if i == 1: crash(KeyError)
+async def main():
+    try: await asyncio.gather(inner(0), inner(1))
+    except ValueError: pass
+asyncio.run(main())
+--- + gather returns exceptions
+async def inner(i):
+    await asyncio.sleep(0)
+    if i == 1: crash(KeyError)
+async def main(): await asyncio.gather(inner(0), inner(1), return_exceptions=True)
+asyncio.run(main())
+--- + task group
+async def inner():
+    await asyncio.sleep(0)
+    crash(KeyError)
+async def main():
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(inner())
+            await asyncio.sleep(10)
+    except* KeyError: pass
+asyncio.run(main())
+--- + task group waits at its end
+async def inner():
+    await asyncio.sleep(0)
+    crash(KeyError)
+async def main():
+    try:
+        async with asyncio.TaskGroup() as group: group.create_task(inner())
+    except ExceptionGroup: pass
+asyncio.run(main())
+--- task group, inner handler does not count
+async def inner():
+    await asyncio.sleep(0)
+    crash(KeyError)
+async def main():
+    async with asyncio.TaskGroup() as group:
+        group.create_task(inner())
+        try: await asyncio.sleep(10)
+        except Exception: pass
+asyncio.run(main())
+--- task group, taken as what it is not
+async def inner():
+    await asyncio.sleep(0)
+    crash(KeyError)
+async def main():
+    try:
+        async with asyncio.TaskGroup() as group: group.create_task(inner())
+    except KeyError: pass
+asyncio.run(main())
+--- + wait_for
+async def inner():
+    await asyncio.sleep(0)
+    crash(KeyError)
+async def main():
+    try: await asyncio.wait_for(inner(), 10)
+    except KeyError: pass
+asyncio.run(main())
+--- wait_for
+async def inner():
+    await asyncio.sleep(0)
+    crash(KeyError)
+async def main(): await asyncio.wait_for(inner(), 10)
+asyncio.run(main())
+--- + shield
+async def inner():
+    await asyncio.sleep(0)
+    crash(KeyError)
+async def main():
+    try: await asyncio.shield(inner())
+    except KeyError: pass
+asyncio.run(main())
+--- + as_completed
+async def inner():
+    await asyncio.sleep(0)
+    crash(KeyError)
+async def main():
+    for done in asyncio.as_completed([inner()]):
+        try: await done
+        except KeyError: pass
+asyncio.run(main())
+--- as_completed
+async def inner():
+    await asyncio.sleep(0)
+    crash(KeyError)
+async def main():
+    for done in asyncio.as_completed([inner()]): await done
+asyncio.run(main())
+--- + async generator
+async def numbers():
+    yield 1
+    crash(KeyError)
+async def main():
+    try:
+        async for i in numbers(): log(i)
+    except KeyError: pass
+asyncio.run(main())
+--- async generator
+async def numbers():
+    yield 1
+    await asyncio.sleep(0)
+    crash(KeyError)
+async def main():
+    async for i in numbers(): log(i)
+asyncio.run(main())
+--- + task awaited in an async generator
+async def inner():
+    await asyncio.sleep(0)
+    crash(KeyError)
+async def numbers(): yield await asyncio.create_task(inner())
+async def main():
+    try:
+        async for i in numbers(): log(i)
+    except KeyError: pass
+asyncio.run(main())
+--- + async with
+class Manager:
+    async def __aenter__(self): return self
+    async def __aexit__(self, *about): return True
+async def main():
+    async with Manager(): crash(KeyError)
+asyncio.run(main())
+--- async with
+class Manager:
+    async def __aenter__(self): return self
+    async def __aexit__(self, *about): await asyncio.sleep(0)
+async def main():
+    async with Manager(): crash(KeyError)
+asyncio.run(main())
+--- + asynccontextmanager
+@contextlib.asynccontextmanager
+async def manager():
+    try: yield
+    except KeyError: pass
+async def main():
+    async with manager(): crash(KeyError)
+asyncio.run(main())
+--- asyncio.timeout
+async def main():
+    async with asyncio.timeout(10): crash(KeyError)
+asyncio.run(main())
+--- + to_thread
+async def main():
+    try: await asyncio.to_thread(crash, KeyError)
+    except KeyError: pass
+asyncio.run(main())
+--- to_thread
+def work(): crash(KeyError)
+async def main(): await asyncio.to_thread(work)
+asyncio.run(main())
+--- + coroutine driven by hand
+async def inner(): crash(KeyError)
+try: inner().send(None)
+except KeyError: pass
+--- + thread pool
+from concurrent.futures import ThreadPoolExecutor
+def work():
+    time.sleep(0.05)
+    crash(KeyError)
+with ThreadPoolExecutor(1) as pool:
+    future = pool.submit(work)
+    try: future.result()
+    except KeyError: pass
+--- thread pool
+from concurrent.futures import ThreadPoolExecutor
+def work():
+    time.sleep(0.05)
+    crash(KeyError)
+with ThreadPoolExecutor(1) as pool: pool.submit(work).result()
+--- + thread pool's map
+from concurrent.futures import ThreadPoolExecutor
+def work(x):
+    time.sleep(0.05)
+    crash(KeyError)
+with ThreadPoolExecutor(1) as pool:
+    try: list(pool.map(work, [1]))
+    except KeyError: pass
+"""
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("title", "handled", "source"), [pytest.param(*p, id=p[0]) for p in programs(ASYNC_PROGRAMS)]
+)
+def test_tasks_and_jobs(bench: Bench, title: str, handled: bool, source: str) -> None:
+    program = bench.compile("import asyncio, time\n" + source)
+    escapes = bench.escapes(program)
+    assert escapes is not handled, "the program itself is not what it says"
+    assert bench.verdicts[0].hold is escapes, bench.verdicts[0].reasons

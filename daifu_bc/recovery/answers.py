@@ -33,13 +33,15 @@ class Route(NamedTuple):
         group: whether it arrives in an exception group.
         handled: a sentence, if somebody takes it without raising it again.
         reason: a sentence on who waits.
+        skipped: how many of the handlers in the first frame it does not meet.
     """
 
     frames: tuple[FrameType, ...]
     outward: bool
     group: bool
-    handled: str
-    reason: str
+    handled: str = ""
+    reason: str = ""
+    skipped: int = 0
 
 
 _MOST_STEPS: Final = 64

@@ -93,6 +93,12 @@ class Spot:
         self.is_del = False
         self.ends_specially = False
 
+    def without(self, count: int) -> Spot:
+        """The same place without its innermost handlers."""
+        copy = Spot(self.where, self.steps[count:], self.policy, self.site)
+        copy.is_del, copy.ends_specially = self.is_del, self.ends_specially
+        return copy
+
 
 _COROUTINES: Final = inspect.CO_COROUTINE | inspect.CO_ITERABLE_COROUTINE
 #: By id of a code object, then by offset. An entry goes when its code object does, before the id can be another's.

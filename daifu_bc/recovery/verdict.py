@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable
 from types import FrameType, TracebackType
 from typing import Final
@@ -19,6 +20,9 @@ from daifu_bc.recovery.callers import EXPECTED, calls_directly, swallowed
 from daifu_bc.recovery.flight import Flight, is_control_flow, leaves_of
 from daifu_bc.recovery.lookups import UNKNOWN, evaluate, frame_scope
 from daifu_bc.recovery.spots import Spot, Where, forget_spots, spot_at, spot_before
+from daifu_bc.recovery.waiting import routes_of_worker, worker_future
+
+__all__ = ["Route", "Verdict", "Where", "deliveries", "judge", "leave_alone"]
 
 #: Whether a KeyboardInterrupt is held like any other exception.
 hold_keyboard_interrupt = False
@@ -28,11 +32,13 @@ on_internal_error: Callable[[Exception], None] | None = None
 
 #: Asked where a frame's exception goes that does not go to the caller: how a task or a worker's job ends. Each is given
 #: the frame, and returns None if it knows nothing of it.
-deliveries: list[Callable[[FrameType], list[Route] | None]] = []
+deliveries: list[Callable[[FrameType], list[Route] | None]] = [routes_of_worker]
 
 # By module and name: exceptions that cancel, looked for only where their module is loaded.
 _CANCELLING: Final = (("asyncio.exceptions", "CancelledError"), ("trio", "Cancelled"))
 _MOST_DELIVERIES: Final = 20
+_MOST_ATTEMPTS: Final = 5
+_PATIENCE: Final = 0.005
 
 
 _generation = carriers.generation
@@ -200,11 +206,18 @@ class _Walk:
             spot = spot_at(outer, outer.f_lasti)
             if spot is not None and spot.site.delegates:
                 return None
-        for ask in deliveries:
-            routes = ask(frame)
-            if routes is not None:
-                return routes
-        return None
+        for attempt in range(_MOST_ATTEMPTS):
+            found: list[Route] | None = None
+            for ask in deliveries:
+                routes = ask(frame)
+                if routes is not None:
+                    found = [*(found or ()), *routes]
+            if found or found is None or worker_future(frame) is UNKNOWN:
+                return found
+            if attempt < _MOST_ATTEMPTS - 1:
+                # A job may fail before the thread that submitted it has come to wait for it.
+                time.sleep(_PATIENCE)
+        return []
 
     def _deliver(self, routes: Iterable[Route]) -> Verdict | None:
         """Follows each route; the exception is handled if somebody at the end of one handles it."""
@@ -228,6 +241,8 @@ class _Walk:
     def _along(self, route: Route) -> Verdict | None:
         for number, frame in enumerate(route.frames):
             spot = spot_at(frame, frame.f_lasti)
+            if spot is not None and not number and route.skipped:
+                spot = spot.without(route.skipped)
             if number == len(route.frames) - 1 and route.outward:
                 return self.outward(frame, spot)
             if spot is not None and spot.matters:

@@ -6,12 +6,16 @@ import sys
 import threading
 from types import FrameType
 
-from daifu_bc.recovery import verdict
 from daifu_bc.recovery.answers import Route
 from daifu_bc.recovery.lookups import UNKNOWN, attribute, local_value
 
 _WORKER = ("concurrent.futures.thread", "_WorkItem.run")
 _RESULT = ("concurrent.futures._base", "Future.result")
+
+
+def worker_future(frame: FrameType) -> object:
+    """The future of the pool's job that runs in `frame`; UNKNOWN if it is no such frame."""
+    return attribute(_first_local(frame), "future") if _is(frame, _WORKER) else UNKNOWN
 
 
 def _is(frame: FrameType, place: tuple[str, str]) -> bool:
@@ -25,11 +29,9 @@ def _first_local(frame: FrameType) -> object:
 
 def routes_of_worker(frame: FrameType) -> list[Route] | None:
     """The routes from the end of a pool's job: every thread that waits in `result()` of its future."""
-    if not _is(frame, _WORKER):
-        return None
-    future = attribute(_first_local(frame), "future")
+    future = worker_future(frame)
     if future is UNKNOWN:
-        return []
+        return None
     routes = []
     own = threading.get_ident()
     for thread, innermost in sys._current_frames().items():
@@ -37,13 +39,11 @@ def routes_of_worker(frame: FrameType) -> list[Route] | None:
         while waiting is not None:
             if _is(waiting, _RESULT) and _first_local(waiting) is future:
                 if waiting.f_back is not None:
-                    routes.append(Route((waiting.f_back,), True, False, "", "A thread waits for the result of this job."))
+                    routes.append(
+                        Route(
+                            (waiting.f_back,), True, False, "", "A thread waits for the result of this job."
+                        )
+                    )
                 break
             waiting = waiting.f_back
     return routes
-
-
-def install() -> None:
-    """Lets the verdict ask here; once is enough."""
-    if routes_of_worker not in verdict.deliveries:
-        verdict.deliveries.append(routes_of_worker)
