@@ -226,6 +226,19 @@ def test_a_value_that_cannot_be_worked_out_is_the_answer(hold: FakeHold) -> None
     assert hold.decision is None
 
 
+def test_the_held_exception_is_no_context_of_what_is_typed(hold: FakeHold) -> None:
+    try:
+        raise hold.exception
+    except ZeroDivisionError:
+        assert run_words(hold, "p nothing") == "NameError: name 'nothing' is not defined"
+        assert run_words(hold, "return nothing") == "NameError: name 'nothing' is not defined"
+
+
+def test_where_it_goes_on_is_said_once(hold: FakeHold, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hold, "surgery", lambda **options: f"replaced f\n{hold.where_next()}")
+    assert run_words(hold, "surgery") == f"replaced f\n{hold.where_next()}"
+
+
 def test_a_slip_of_the_fingers_is_recognised(hold: FakeHold) -> None:
     assert run_words(hold, "retyr").endswith("Did you mean the word `retry`?")
     assert "Did you mean the word" not in run_words(hold, "batch_number")

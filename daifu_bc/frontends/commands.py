@@ -144,15 +144,16 @@ def _completed(hold: HoldLike, word: Word, request: Request, answer: Answer) -> 
         if meant and "NameError" in answer.failed and request.argument.split(" ")[0] not in NAMES:
             parts.append(f"Did you mean the word `{meant[0]}`?")
     elif word.changes and hold.decision is None and not (word is ACTION and deciding.only_looks(request)):
-        parts.append(_next(hold))
+        parts.append(_next(hold, answer.text))
     return Answer("\n".join(part for part in parts if part), answer.failed)
 
 
-def _next(hold: HoldLike) -> str:
+def _next(hold: HoldLike, said: str) -> str:
     try:
-        return f"Next: {hold.where_next()}"
+        text = hold.where_next()
     except Exception:  # noqa: BLE001 - the answer itself is more important than this line
         return ""
+    return "" if said.endswith(text) else f"Next: {text}"
 
 
 def run_words(hold: HoldLike, text: str) -> str:

@@ -52,10 +52,10 @@ def _check_expression(request: Request) -> None:
 
 
 def _return(hold: HoldLike, request: Request) -> Answer | str:
-    return _with_expression(hold.give, request)
+    return _with_expression(hold, hold.give, request)
 
 
-def _with_expression(verb: Callable[[str | None], str], request: Request) -> Answer | str:
+def _with_expression(hold: HoldLike, verb: Callable[[str | None], str], request: Request) -> Answer | str:
     """Run a verb that evaluates an expression of the user's, which may raise anything at all."""
     if not request.argument:
         return verb(None)
@@ -64,7 +64,10 @@ def _with_expression(verb: Callable[[str | None], str], request: Request) -> Ans
     except (DaifuError, KeyboardInterrupt):
         raise
     except BaseException as error:  # noqa: BLE001
-        return Answer(render.error(error), failed=f"{request.argument} raised {type(error).__name__}")
+        return Answer(
+            render.error(error, known=hold.exception),
+            failed=f"{request.argument} raised {type(error).__name__}",
+        )
 
 
 def _check_raise(request: Request) -> None:
@@ -77,7 +80,7 @@ def _check_raise(request: Request) -> None:
 def _raise(hold: HoldLike, request: Request) -> Answer | str:
     if request.argument == "--always":
         return hold.let_go(always=True)
-    return _with_expression(hold.let_go, request)
+    return _with_expression(hold, hold.let_go, request)
 
 
 # -------------------------------------------------------------------- action

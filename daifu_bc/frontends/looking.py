@@ -121,7 +121,7 @@ def _evaluated(hold: HoldLike, request: Request, form: Callable[[object], str]) 
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - the user's expression may raise anything at all
-        text = render.error(error)
+        text = render.error(error, known=hold.exception)
         return Answer(text, failed=f"{request.argument} raised {type(error).__name__}")
     return Answer(form(value))
 

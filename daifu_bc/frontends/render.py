@@ -74,13 +74,13 @@ def short_path(filename: str) -> str:
 # ------------------------------------------------------------------ the error
 
 
-def error(exception: BaseException) -> str:
-    """Return an exception with its notes, the members of a group, and what it came from."""
+def error(exception: BaseException, known: BaseException | None = None) -> str:
+    """Return an exception with its notes, the members of a group, and what it came from, but for what is known."""
     lines: list[str] = []
     seen: set[int] = set()
     link: BaseException | None = exception
     label = ""
-    while link is not None and id(link) not in seen:
+    while link is not None and link is not known and id(link) not in seen:
         if len(seen) == LINKS:
             lines.append("  ... and more before that")
             break
