@@ -1,13 +1,5 @@
 """What each instruction does to the stack and the locals: the verifier's own table, shared with nothing that builds.
 
-A stack is a string, one letter for the kind of each slot, bottom first:
-
-    o  object                            n  NULL                         l  saved lasti (a tagged integer from 3.14)
-    h  object that the runtime vouches for   m  object or NULL           x  second slot of a `for` (NULL or tagged, 3.15+)
-    e  exception   s  saved exception    i  iterator                     L S D  list, set, dict under construction
-    g  generator function, or its code   d r  daifu_bc, a function of it
-    c  whether the `i` below is a plain sequence    ?  anything
-
 Facts are those of CPython's Python/bytecodes.c (3.12+) and Python/ceval.c (3.11) of each version.
 """
 
@@ -19,107 +11,59 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from daifu_bc import pyversion
+from daifu_bc.rewrite.kinds import GENERATOR, NO_GENERATOR, NOT_RESUMED, PAIR, no_cell, unbound
 
-TAGGED: Final = pyversion.LASTI_IS_TAGGED
-PAIR: Final = pyversion.ITERATOR_IS_A_PAIR
 V: Final = pyversion.VERSION
-
-#: Kinds that are objects.
-OBJECTS: Final = "ohesiLSDgcdr" + ("" if TAGGED else "l")
-_ANY: Final = "ohesiLSDgcdrlnmx?"
-
-#: What an input asks for -> the kinds that it takes.
-ACCEPTS: Final[dict[str, frozenset[str]]] = {
-    letter: frozenset(kinds)
-    for letter, kinds in {
-        "o": OBJECTS,
-        "n": OBJECTS + "nm",  # NULL is allowed
-        "N": "n",
-        "p": _ANY if TAGGED else OBJECTS,  # POP_TOP and COPY look away from NULL and tagged integers (3.14+)
-        "u": _ANY,  # not looked at
-        "L": "Lh",
-        "S": "Sh",
-        "D": "Dh",
-        "e": "eh",
-        "s": "s",
-        "l": "l",
-        "i": "ih",
-        "x": "xn",
-    }.items()
-}
-
-WORDS: Final = {
-    "o": "an object", "h": "an object", "e": "an exception", "s": "a saved exception", "i": "an iterator",
-    "L": "a list", "S": "a set", "D": "a dict", "c": "an object", "g": "an object", "d": "an object", "r": "an object",
-    "n": "NULL", "m": "perhaps NULL", "l": "a saved lasti", "x": "the tagged slot of a loop", "?": "something unknown",
-}  # fmt: skip
-
-WANTED: Final = {
-    "o": "an object", "n": "an object or NULL", "N": "NULL", "p": "an object", "L": "a list", "S": "a set",
-    "D": "a dict", "e": "an exception", "s": "a saved exception", "l": "a saved lasti", "i": "an iterator",
-    "x": "the second slot of a loop", "u": "anything",
-}  # fmt: skip
-
-# Bits of the state beside the stack. They say what *may* be the case on some path.
-NO_GENERATOR: Final = 1  # the generator has not been made yet
-GENERATOR: Final = 2  # it has
-NOT_RESUMED: Final = 4
-_FIRST_LOCAL: Final = 3
-
-
-def unbound(slot: int) -> int:
-    """The bit that says that a local may be unbound."""
-    return 1 << (_FIRST_LOCAL + 2 * slot)
-
-
-def no_cell(slot: int) -> int:
-    """The bit that says that a slot may hold something else than a cell."""
-    return 1 << (_FIRST_LOCAL + 2 * slot + 1)
-
 
 #: The table that an argument indexes.
 NOTHING, CONSTS, NAMES, LOCALS, CELLS = range(5)
 
+
+def words(text: str) -> frozenset[str]:
+    """The words of a text."""
+    return frozenset(text.split())
+
+
+def _table(text: str) -> dict[str, tuple[str, str]]:
+    """Name of an opcode -> its inputs and outputs, from entries that are separated by `|`; `-` stands for none."""
+    entries = (entry.split() for entry in text.split("|"))
+    return {name: (inputs.strip("-"), outputs.strip("-")) for name, inputs, outputs in entries}
+
+
 # Instructions that raise nothing, and at which no signal handler runs.
-_QUIET: Final = frozenset(
-    """CACHE NOP POP_TOP POP_ITER END_FOR PUSH_NULL LOAD_CONST LOAD_SMALL_INT LOAD_COMMON_CONSTANT COPY SWAP
+_QUIET: Final = words("""CACHE NOP POP_TOP POP_ITER END_FOR PUSH_NULL LOAD_CONST LOAD_SMALL_INT LOAD_COMMON_CONSTANT COPY SWAP
     STORE_FAST STORE_FAST_STORE_FAST STORE_FAST_LOAD_FAST LOAD_FAST_BORROW LOAD_FAST_LOAD_FAST LOAD_FAST_AND_CLEAR
     LOAD_FAST_BORROW_LOAD_FAST_BORROW RETURN_VALUE RETURN_CONST JUMP_FORWARD JUMP_BACKWARD_NO_INTERRUPT NOT_TAKEN
     PUSH_EXC_INFO POP_EXCEPT COPY_FREE_VARS END_SEND KW_NAMES IS_OP POP_JUMP_IF_NONE POP_JUMP_IF_NOT_NONE
     POP_JUMP_FORWARD_IF_NONE POP_JUMP_FORWARD_IF_NOT_NONE POP_JUMP_BACKWARD_IF_NONE POP_JUMP_BACKWARD_IF_NOT_NONE
-    LOAD_ASSERTION_ERROR STORE_DEREF""".split()
-) | ({"LOAD_FAST"} if pyversion.UNCHECKED_LOADS else set())  # fmt: skip
+    LOAD_ASSERTION_ERROR STORE_DEREF""") | ({"LOAD_FAST"} if pyversion.UNCHECKED_LOADS else set())  # fmt: skip
 
-_ENDS: Final = frozenset(
-    """RETURN_VALUE RETURN_CONST RAISE_VARARGS RERAISE JUMP_FORWARD JUMP_BACKWARD
-    JUMP_BACKWARD_NO_INTERRUPT""".split()
-)
+_ENDS: Final = words("""RETURN_VALUE RETURN_CONST RAISE_VARARGS RERAISE JUMP_FORWARD JUMP_BACKWARD
+    JUMP_BACKWARD_NO_INTERRUPT""")
 
 # Inputs and outputs of what does not depend on the argument.
-_FIXED: Final[dict[str, tuple[str, str]]] = {
-    name: (inputs.strip("-"), outputs.strip("-"))
-    for line in """
+_FIXED: Final = _table(
+    """
     NOP - - | RESUME - - | CACHE - - | NOT_TAKEN - - | MAKE_CELL - - | COPY_FREE_VARS - - | SETUP_ANNOTATIONS - -
-    PRECALL - - | KW_NAMES - - | JUMP_FORWARD - - | JUMP_BACKWARD - - | JUMP_BACKWARD_NO_INTERRUPT - -
-    POP_TOP p - | PUSH_NULL - n | END_ASYNC_FOR oe - | RETURN_GENERATOR - o | INTERPRETER_EXIT o -
-    LOAD_CONST - o | LOAD_SMALL_INT - o | LOAD_COMMON_CONSTANT - o | LOAD_ASSERTION_ERROR - o | LOAD_BUILD_CLASS - o
-    LOAD_LOCALS - o | LOAD_NAME - o | LOAD_CLOSURE - o | LOAD_DEREF - o | LOAD_CLASSDEREF - o
-    LOAD_FROM_DICT_OR_DEREF o o | LOAD_FROM_DICT_OR_GLOBALS o o
-    LOAD_FAST - o | LOAD_FAST_CHECK - o | LOAD_FAST_BORROW - o | LOAD_FAST_AND_CLEAR - m
-    LOAD_FAST_LOAD_FAST - oo | LOAD_FAST_BORROW_LOAD_FAST_BORROW - oo
-    STORE_FAST n - | STORE_FAST_STORE_FAST nn - | STORE_FAST_LOAD_FAST n o | DELETE_FAST - -
-    STORE_NAME o - | STORE_GLOBAL o - | STORE_DEREF o - | STORE_ATTR oo - | STORE_SUBSCR ooo - | STORE_SLICE oooo -
-    DELETE_NAME - - | DELETE_GLOBAL - - | DELETE_DEREF - - | DELETE_ATTR o - | DELETE_SUBSCR oo -
-    UNARY_NEGATIVE o o | UNARY_NOT o o | UNARY_INVERT o o | UNARY_POSITIVE o o | TO_BOOL o o
-    BINARY_OP oo o | BINARY_SUBSCR oo o | BINARY_SLICE ooo o | COMPARE_OP oo o | IS_OP oo o | CONTAINS_OP oo o
-    GET_AITER o o | GET_YIELD_FROM_ITER o o | GET_AWAITABLE o o | ASYNC_GEN_WRAP o o | LIST_TO_TUPLE o o
-    YIELD_VALUE o o | RETURN_VALUE o - | RETURN_CONST - - | PRINT_EXPR o - | IMPORT_STAR o - | IMPORT_NAME oo o
-    PUSH_EXC_INFO o se | POP_EXCEPT s - | CHECK_EG_MATCH oo ee | PREP_RERAISE_STAR oo e
-    BEFORE_WITH o oo | BEFORE_ASYNC_WITH o oo | LOAD_SPECIAL o om | MATCH_CLASS ooo o
-    SET_FUNCTION_ATTRIBUTE oo o | CONVERT_VALUE o o | FORMAT_SIMPLE o o | FORMAT_WITH_SPEC oo o | BUILD_TEMPLATE oo o
-    """.split("\n")
-    for name, inputs, outputs in (entry.split() for entry in line.split("|") if entry.strip())
-}
+    | PRECALL - - | KW_NAMES - - | JUMP_FORWARD - - | JUMP_BACKWARD - - | JUMP_BACKWARD_NO_INTERRUPT - -
+    | POP_TOP p - | PUSH_NULL - n | END_ASYNC_FOR oe - | RETURN_GENERATOR - o | INTERPRETER_EXIT o -
+    | LOAD_CONST - o | LOAD_SMALL_INT - o | LOAD_COMMON_CONSTANT - o | LOAD_ASSERTION_ERROR - o | LOAD_BUILD_CLASS - o
+    | LOAD_LOCALS - o | LOAD_NAME - o | LOAD_CLOSURE - o | LOAD_DEREF - o | LOAD_CLASSDEREF - o
+    | LOAD_FROM_DICT_OR_DEREF o o | LOAD_FROM_DICT_OR_GLOBALS o o
+    | LOAD_FAST - o | LOAD_FAST_CHECK - o | LOAD_FAST_BORROW - o | LOAD_FAST_AND_CLEAR - m
+    | LOAD_FAST_LOAD_FAST - oo | LOAD_FAST_BORROW_LOAD_FAST_BORROW - oo
+    | STORE_FAST n - | STORE_FAST_STORE_FAST nn - | STORE_FAST_LOAD_FAST n o | DELETE_FAST - -
+    | STORE_NAME o - | STORE_GLOBAL o - | STORE_DEREF o - | STORE_ATTR oo - | STORE_SUBSCR ooo - | STORE_SLICE oooo -
+    | DELETE_NAME - - | DELETE_GLOBAL - - | DELETE_DEREF - - | DELETE_ATTR o - | DELETE_SUBSCR oo -
+    | UNARY_NEGATIVE o o | UNARY_NOT o o | UNARY_INVERT o o | UNARY_POSITIVE o o | TO_BOOL o o
+    | BINARY_OP oo o | BINARY_SUBSCR oo o | BINARY_SLICE ooo o | COMPARE_OP oo o | IS_OP oo o | CONTAINS_OP oo o
+    | GET_AITER o o | GET_YIELD_FROM_ITER o o | GET_AWAITABLE o o | ASYNC_GEN_WRAP o o | LIST_TO_TUPLE o o
+    | YIELD_VALUE o o | RETURN_VALUE o - | RETURN_CONST - - | PRINT_EXPR o - | IMPORT_STAR o - | IMPORT_NAME oo o
+    | PUSH_EXC_INFO o se | POP_EXCEPT s - | CHECK_EG_MATCH oo ee | PREP_RERAISE_STAR oo e
+    | BEFORE_WITH o oo | BEFORE_ASYNC_WITH o oo | LOAD_SPECIAL o om | MATCH_CLASS ooo o
+    | SET_FUNCTION_ATTRIBUTE oo o | CONVERT_VALUE o o | FORMAT_SIMPLE o o | FORMAT_WITH_SPEC oo o | BUILD_TEMPLATE oo o
+    """
+)
 _FIXED.update({name: ("o", "") for name in opcode.opmap if name.startswith("POP_JUMP_")})
 _FIXED.update(
     {
@@ -201,11 +145,15 @@ _VARYING: Final[dict[str, Callable[[int], tuple[str, str]]]] = {
 _STOPITERATION_ERROR: Final = 3
 _PREP_RERAISE_STAR: Final = 1
 #: Their last input (of MAP_ADD the last two) goes; what lies below stays where it is.
-_INTO_CONTAINER: Final = frozenset(
-    "LIST_APPEND LIST_EXTEND SET_ADD SET_UPDATE MAP_ADD DICT_UPDATE DICT_MERGE".split()
+_INTO_CONTAINER: Final = words("LIST_APPEND LIST_EXTEND SET_ADD SET_UPDATE MAP_ADD DICT_UPDATE DICT_MERGE")
+#: All their inputs are there when they raise; an exception that is thrown in finds None in the place of what was yielded.
+_STAYING: Final = words(
+    "FOR_ITER GET_ANEXT WITH_EXCEPT_START YIELD_VALUE IMPORT_FROM GET_LEN MATCH_SEQUENCE MATCH_MAPPING MATCH_KEYS"
 )
 #: `dis.stack_effect` counts these in another way than the interpreter does.
-_NOT_COMPARED: Final = frozenset({"RETURN_GENERATOR", "RETURN_VALUE"} | ({"PRECALL", "CALL"} if pyversion.HAS_PRECALL else set()))
+_NOT_COMPARED: Final = frozenset(
+    {"RETURN_GENERATOR", "RETURN_VALUE"} | ({"PRECALL", "CALL"} if pyversion.HAS_PRECALL else set())
+)
 
 
 def _size(name: str, default: int) -> int:
@@ -228,10 +176,15 @@ _CHOICES: Final = {
     "BUILD_SLICE": 4,
     "MAKE_FUNCTION": 16,
 }
-_LEAST: Final = dict.fromkeys(_INTO_CONTAINER, 1) | {"COPY": 1, "CONVERT_VALUE": 1, "SWAP": 2, "BUILD_SLICE": 2}
+_LEAST: Final = dict.fromkeys(_INTO_CONTAINER, 1) | {
+    "COPY": 1,
+    "CONVERT_VALUE": 1,
+    "SWAP": 2,
+    "BUILD_SLICE": 2,
+}
 
-_TWO_LOCALS: Final = frozenset(
-    "LOAD_FAST_LOAD_FAST LOAD_FAST_BORROW_LOAD_FAST_BORROW STORE_FAST_STORE_FAST STORE_FAST_LOAD_FAST".split()
+_TWO_LOCALS: Final = words(
+    "LOAD_FAST_LOAD_FAST LOAD_FAST_BORROW_LOAD_FAST_BORROW STORE_FAST_STORE_FAST STORE_FAST_LOAD_FAST"
 )
 _SHIFTS: Final = {"LOAD_GLOBAL": 1, "LOAD_ATTR": 1 if V >= (3, 12) else 0, "LOAD_SUPER_ATTR": 2} | (
     {"IMPORT_NAME": 2} if V >= (3, 15) else {}
@@ -258,37 +211,39 @@ class Effect:
         sets: bits that it sets.
         stores: slots of locals that it stores to, the topmost item's first.
         touches: whether it concerns the bits at all.
+        clears: whether it puts a local aside.
     """
 
     __slots__ = (
-        "arg", "ends", "index", "inputs", "keep", "left", "name", "need", "outputs", "pops", "raises", "results",
+        "arg", "clears", "ends", "index", "inputs", "keep", "left", "name", "need", "outputs", "pops", "raises", "results",
         "sets", "space", "stores", "target", "touches",
     )  # fmt: skip
 
     def __init__(self, number: int, arg: int, overriding: str | None = None) -> None:
         name = self.name = opcode.opname[number]
         self.arg = arg
+        self.inputs, self.outputs = self._shape()
         self.results: dict[str, str] = {}
         self.target = number in JUMPS
         self.ends = name in _ENDS
         self.raises = name not in _QUIET
-        self.outputs = ""
-        self.inputs = self._inputs()
         if overriding is not None:
             self.outputs = overriding
         self.pops = len(self.inputs)
         if name in _INTO_CONTAINER:
             self.left = 2 if name == "MAP_ADD" else 1
-        elif name in ("RERAISE", "SEND"):
-            self.left = 1 if name == "RERAISE" else self.pops
-        elif name in ("FOR_ITER", "GET_ANEXT", "WITH_EXCEPT_START", "YIELD_VALUE"):
-            self.left = 0  # a thrown exception finds None in the place of what was yielded
+        elif name == "RERAISE":
+            self.left = 1
+        elif name in _STAYING:
+            self.left = 0
+        elif name == "CHECK_EXC_MATCH":
+            self.left = 1
         else:
             self.left = self.pops
         self.space, self.index = self._index(number)
         self._bits()
 
-    def _inputs(self) -> str:
+    def _shape(self) -> tuple[str, str]:
         name, arg = self.name, self.arg
         if not _LEAST.get(name, 0) <= arg < _CHOICES.get(name, arg + 1):
             raise ValueError(f"{arg} is no argument of {name}")
@@ -305,13 +260,14 @@ class Effect:
             known = "o", ""
         if known is None:
             raise ValueError(f"{name} is unknown")
-        inputs, self.outputs = known
-        return inputs
+        return known
 
     def _index(self, number: int) -> tuple[int, int]:
         name, arg = self.name, self.arg
         if number in opcode.hasconst:
-            return (CONSTS, arg) if name != "LOAD_SMALL_INT" and name != "LOAD_COMMON_CONSTANT" else (NOTHING, 0)
+            return (
+                (CONSTS, arg) if name != "LOAD_SMALL_INT" and name != "LOAD_COMMON_CONSTANT" else (NOTHING, 0)
+            )
         if number in opcode.hasname:
             return NAMES, arg >> _SHIFTS.get(name, 0)
         if name in _TWO_LOCALS:
@@ -353,34 +309,18 @@ class Effect:
         elif name in ("RETURN_VALUE", "RETURN_CONST", "YIELD_VALUE"):
             need = NO_GENERATOR | NOT_RESUMED
         self.need, self.keep, self.sets, self.stores = need, ~clear, sets, stores
+        self.clears = name == "LOAD_FAST_AND_CLEAR"
         self.touches = bool(need or clear or sets or stores) or name == "COPY_FREE_VARS"
 
     def result(self, taken: str) -> str:
         """What takes the place of the inputs `taken`, which are known to be acceptable."""
-        name = self.name
-        if name == "SWAP":
-            return taken[-1] + taken[1:-1] + taken[0]
-        if name == "COPY":
-            return taken + taken[0]
-        if name in _PEEKING:
-            kept = taken[:-1] + "o" if name == "CHECK_EXC_MATCH" else taken
-            return kept + self.outputs
-        if name in _INTO_CONTAINER or name == "RERAISE":
+        special = _RESULTS.get(self.name)
+        if special is not None:
+            return special(self, taken)
+        if self.name in _PEEKING:
+            return taken + self.outputs
+        if self.name in _INTO_CONTAINER:
             return taken[: -self.left]
-        if name == "IMPORT_FROM":
-            return taken + ("r" if taken == "d" else "o")
-        if name in ("CALL", "UNPACK_SEQUENCE") and taken[0] in "rh":
-            return self.outputs.replace("o", "h")  # from the runtime, or from what it gave us
-        if name == "CALL" and taken[0] == "g":
-            return "i"  # the generator of `all(x for x in y)` and the like, which the compiler runs itself (3.14+)
-        if (name == "MAKE_FUNCTION" or name == "SET_FUNCTION_ATTRIBUTE") and taken[-1] == "g":
-            return "g"
-        if name == "CONTAINS_OP" and taken[0] == "i" and self.arg == 0:
-            return "c"
-        if name == "FOR_ITER":
-            return taken + "o"
-        if name == "STORE_FAST_LOAD_FAST" and self.arg >> 4 == self.arg & 15:
-            return taken
         return self.outputs
 
     def jump_result(self, taken: str) -> str:
@@ -408,8 +348,34 @@ class Effect:
         )
 
 
+def _call_result(effect: Effect, taken: str) -> str:
+    if taken[0] in "rh":  # from the runtime, or from what it gave us
+        return "h"
+    # The compiler runs the generator of `all(x for x in y)` and the like itself (3.14+).
+    return "i" if taken[0] == "g" else effect.outputs
+
+
+#: What the inputs' kinds decide.
+_RESULTS: Final[dict[str, Callable[[Effect, str], str]]] = {
+    "SWAP": lambda _, taken: taken[-1] + taken[1:-1] + taken[0],
+    "COPY": lambda _, taken: taken + taken[0],
+    "RERAISE": lambda _, taken: taken[:-1],
+    "CHECK_EXC_MATCH": lambda _, taken: taken[:-1] + "o",
+    "IMPORT_FROM": lambda _, taken: taken + ("r" if taken == "d" else "o"),
+    "FOR_ITER": lambda _, taken: taken + "o",
+    "CALL": _call_result,
+    "UNPACK_SEQUENCE": lambda effect, taken: ("h" if taken == "h" else "o") * effect.arg,
+    "MAKE_FUNCTION": lambda effect, taken: "g" if taken[-1] == "g" else effect.outputs,
+    "SET_FUNCTION_ATTRIBUTE": lambda effect, taken: "g" if taken[-1] == "g" else effect.outputs,
+    "CONTAINS_OP": lambda effect, taken: "c" if taken[0] == "i" and effect.arg == 0 else effect.outputs,
+    "STORE_FAST_LOAD_FAST": lambda effect, taken: (
+        taken if effect.arg >> 4 == effect.arg & 15 else effect.outputs
+    ),
+}
+
 HAS_ARGUMENT: Final[frozenset[int]] = frozenset(
-    getattr(dis, "hasarg", ()) or (number for number in opcode.opmap.values() if number >= opcode.HAVE_ARGUMENT)
+    getattr(dis, "hasarg", ())
+    or (number for number in opcode.opmap.values() if number >= opcode.HAVE_ARGUMENT)
 )
 #: END_ASYNC_FOR tells where its SEND is (3.14+), for monitoring only.
 JUMPS: Final = frozenset(opcode.hasjrel) - {opcode.opmap["END_ASYNC_FOR"]}
@@ -431,18 +397,3 @@ def effect_of(number: int, arg: int) -> Effect:
             raise ValueError(f"{known.name} {arg} moves the stack in another way than the interpreter says")
         _effects[number][arg] = known
     return known
-
-
-def _merged(one: str, other: str) -> str:
-    if one == other:
-        return one
-    if one in OBJECTS and other in OBJECTS:
-        return other if one == "h" else one if other == "h" else "o"
-    pair = {one, other}
-    if pair <= set(OBJECTS + "nm"):
-        return "m"
-    return "x" if pair == {"n", "x"} else "?"
-
-
-#: Two kinds -> the kind of a slot that may hold either.
-MERGED: Final = {(one, other): _merged(one, other) for one in _ANY for other in _ANY}

@@ -11,17 +11,23 @@ from typing import Any, Final, NoReturn
 from daifu_bc import pyversion
 from daifu_bc.errors import VerificationError
 from daifu_bc.rewrite.effects import BACKWARD, CELLS, CONSTS, LOCALS, NAMES, Effect, effect_of
+from daifu_bc.rewrite.kinds import no_cell
 
 GENERATOR_FLAGS: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-_REMEDY: Final = "It stays as it was, and the program is not affected; this is a fault of daifu_bc, please report it."
+_REMEDY: Final = (
+    "It stays as it was, and the program is not affected; this is a fault of daifu_bc, please report it."
+)
 _EXTENDED_ARG: Final = opcode.EXTENDED_ARG
 _IMPORT_NAME: Final = opcode.opmap["IMPORT_NAME"]
+_LOAD_FAST: Final = opcode.opmap["LOAD_FAST"]
 _RUNTIME: Final = "daifu_bc"
 #: Set of the annotations that a module or class has come by (PEP 649).
 _CONDITIONAL: Final = "__conditional_annotations__"
 #: What FOR_ITER and SEND rely on at their targets: they skip it, or a debugger does.
 _LANDINGS: Final = {
-    "FOR_ITER": {11: (), 12: ("END_FOR",), 13: ("END_FOR", "POP_TOP")}.get(pyversion.VERSION[1], ("END_FOR", "POP_ITER")),
+    "FOR_ITER": {11: (), 12: ("END_FOR",), 13: ("END_FOR", "POP_TOP")}.get(
+        pyversion.VERSION[1], ("END_FOR", "POP_ITER")
+    ),
     "SEND": ("END_SEND",) if pyversion.VERSION >= (3, 12) else (),
 }
 
@@ -128,6 +134,7 @@ class Listing:
         known: dict[int, Effect] = {}
         offset = start = extended = 0
         special = self._special_loads()
+        first, last = body
         while offset < size:
             number = raw[offset]
             if number == _EXTENDED_ARG:
@@ -144,9 +151,8 @@ class Listing:
                 if effect.space:
                     self._check_index(effect, limits, len(starts))
                 known[arg << 8 | number] = effect
-            if number == _IMPORT_NAME and not body[0] <= start < body[1]:
-                if code.co_names[effect.index] == _RUNTIME:
-                    effect = Effect(number, arg, "d")
+            if not first <= start < last:
+                effect = self._outside(number, effect)
             elif special and effect.space and (kind := special.get((effect.name, effect.index))):
                 effect = Effect(number, arg, kind)
             if effect.target:
@@ -179,6 +185,17 @@ class Listing:
                 special["LOAD_DEREF", len(code.co_varnames) + code.co_cellvars.index(_CONDITIONAL)] = "S"
         return special
 
+    def _outside(self, number: int, effect: Effect) -> Effect:
+        """The effect of an instruction in front of the body or behind it: more is asked of it, and more known."""
+        if number == _IMPORT_NAME:
+            if self.code.co_names[effect.index] == _RUNTIME:
+                return Effect(number, effect.arg, "d")
+        elif number == _LOAD_FAST and effect.index in self.cells:
+            effect = Effect(number, effect.arg)  # it is handed on as a cell
+            effect.need |= no_cell(effect.index)
+            effect.touches = True
+        return effect
+
     def _effect(self, number: int, arg: int, start: int) -> Effect:
         try:
             return effect_of(number, arg)
@@ -189,7 +206,9 @@ class Listing:
         self.effects.append(effect)  # for the message
         self.starts.append(self.ends[-1] if self.ends else 0)
         if effect.index >= limits[effect.space]:
-            kind = {CONSTS: "constants", NAMES: "names", LOCALS: "local variables", CELLS: "variables"}[effect.space]
+            kind = {CONSTS: "constants", NAMES: "names", LOCALS: "local variables", CELLS: "variables"}[
+                effect.space
+            ]
             self.refuse(f"{effect.index} is beyond the {kind}", place, f"there are {limits[effect.space]}")
         if effect.space == CELLS and effect.index not in self.cells:
             self.refuse("the variable is no cell", place)
@@ -207,7 +226,10 @@ class Listing:
                 self.refuse(f"it jumps to offset {offset}, where no instruction starts", place)
             self.targets[place] = target
             landing = _LANDINGS.get(effects[place].name)
-            if landing and tuple(effect.name for effect in effects[target : target + len(landing)]) != landing:
+            if (
+                landing
+                and tuple(effect.name for effect in effects[target : target + len(landing)]) != landing
+            ):
                 self.refuse(f"it has to lead to {' and '.join(landing)}", place)
         for place, effect in enumerate(effects):
             if effect.name == "COPY_FREE_VARS" and effect.arg != len(code.co_freevars):
@@ -235,7 +257,9 @@ class Listing:
                     position += 1
                     byte = table[position] if position < size else 128
                     if byte & 128:
-                        self.refuse_all("the exception table cannot be read", f"byte {position} is out of order")
+                        self.refuse_all(
+                            "the exception table cannot be read", f"byte {position} is out of order"
+                        )
                     value = value << 6 | byte & 63
                 position += 1
                 values[field] = value

@@ -7,9 +7,9 @@ or of two depths, a local that is loaded unchecked and may be unbound, a cell th
 from __future__ import annotations
 
 import inspect
-from typing import Final
 
-from daifu_bc.rewrite.effects import (
+from daifu_bc.rewrite.effects import Effect
+from daifu_bc.rewrite.kinds import (
     ACCEPTS,
     GENERATOR,
     MERGED,
@@ -17,13 +17,10 @@ from daifu_bc.rewrite.effects import (
     NOT_RESUMED,
     WANTED,
     WORDS,
-    Effect,
     no_cell,
     unbound,
 )
 from daifu_bc.rewrite.listing import GENERATOR_FLAGS, Covering, Listing
-
-_VISITS: Final = 10_000  # of one instruction; the state only grows, so this is a loop of ours
 
 
 class Walk:
@@ -77,9 +74,11 @@ class Walk:
             return
         if len(known) != len(stack):
             self.listing.refuse(
-                "two paths bring stacks of different depths", place, f"one has {len(known)} slots, one {len(stack)}"
+                "two paths bring stacks of different depths",
+                place,
+                f"one has {len(known)} slots, one {len(stack)}",
             )
-        merged = "".join(map(MERGED.__getitem__, zip(known, stack))) if known != stack else known
+        merged = "".join(map(MERGED.__getitem__, zip(known, stack, strict=True))) if known != stack else known
         if merged != known or old | mask != old:
             self.stacks[place] = merged
             self.masks[place] = old | mask
@@ -106,6 +105,8 @@ class Walk:
                 if entry is not None and effect.raises:
                     self._raise(place, effect, entry, stack, mask)
                 if effect.touches:
+                    if effect.clears:
+                        pushed = self._put_aside(effect.arg, mask)
                     mask = self._touch(effect, taken, mask, place)
                 target = targets[place]
                 if target >= 0:
@@ -125,7 +126,7 @@ class Walk:
         refuse = self.listing.refuse
         if len(taken) < effect.pops:
             refuse(f"the stack is too short: it takes {effect.pops} slots", place, f"there are {len(taken)}")
-        for depth, (kind, wanted) in enumerate(zip(taken, effect.inputs)):
+        for depth, (kind, wanted) in enumerate(zip(taken, effect.inputs, strict=True)):
             if kind not in ACCEPTS[wanted]:
                 refuse(
                     f"it takes {WANTED[wanted]} as slot {effect.pops - depth} from the top",
@@ -147,6 +148,8 @@ class Walk:
         below = stack[:depth]
         if effect.name == "YIELD_VALUE" and depth == len(stack):
             below = below[:-1] + "o"
+        elif effect.name == "RESUME":
+            mask &= ~NOT_RESUMED
         state = (below, mask)
         if entry.seen == state:
             return
@@ -165,12 +168,18 @@ class Walk:
             mask &= ~(unbound(slot) | no_cell(slot))
             if kind in "nm":
                 mask |= unbound(slot)
-            if kind != "h":
+            if kind not in "hk":
                 mask |= no_cell(slot)
         if effect.name == "COPY_FREE_VARS":
             for slot in range(self.listing.slots - effect.arg, self.listing.slots):
                 mask &= ~(unbound(slot) | no_cell(slot))
         return mask & effect.keep | effect.sets
+
+    def _put_aside(self, slot: int, mask: int) -> str:
+        """The kind of what an inlined comprehension puts aside of the local whose slot it uses."""
+        if mask & unbound(slot):
+            return "m"
+        return "k" if slot in self.listing.cells and not mask & no_cell(slot) else "o"
 
     def _jump(self, place: int, effect: Effect, stack: str, mask: int) -> None:
         pops = effect.pops
