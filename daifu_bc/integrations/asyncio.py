@@ -8,9 +8,11 @@ from __future__ import annotations
 import functools
 import gc
 import sys
+from collections import deque
 from collections.abc import Iterable
 from types import (
     AsyncGeneratorType,
+    BuiltinFunctionType,
     CoroutineType,
     FrameType,
     FunctionType,
@@ -22,7 +24,7 @@ from typing import Any, Final
 
 from daifu_bc.recovery import verdict
 from daifu_bc.recovery.answers import Route
-from daifu_bc.recovery.lookups import UNKNOWN, attribute, evaluate, frame_scope
+from daifu_bc.recovery.lookups import UNKNOWN, attribute, evaluate, find_in_class, frame_scope, is_a
 from daifu_bc.recovery.spots import spot_at
 from daifu_bc.recovery.waiting import worker_future
 
@@ -68,7 +70,7 @@ def _task_of(tasks: ModuleType, frame: FrameType) -> Any:
 
 
 def _outermost_frame(task: Any) -> FrameType | None:
-    return _frame_of(getattr(task, "_coro", None))
+    return _frame_of(attribute(task, "_coro"))
 
 
 def _frame_of(awaitable: object) -> FrameType | None:
@@ -108,44 +110,52 @@ def suspended_frames(awaitable: object) -> tuple[FrameType, ...]:
 
 
 def _callbacks(future: object) -> list[Any]:
-    found = getattr(future, "_callbacks", None)
-    return list(found) if isinstance(found, list | tuple) else []
+    found = attribute(future, "_callbacks")
+    return list(found) if type(found) is list else []
 
 
 def _after(callbacks: Any, depth: int) -> list[Route]:
     """The routes that begin with the callbacks of a future that is about to have an exception."""
     found: list[Route] = []
-    if depth > _MOST_CALLBACKS or not isinstance(callbacks, list | tuple):
+    if depth > _MOST_CALLBACKS or type(callbacks) is not list:
         return found
     for entry in callbacks:
         # Of an asyncio future a pair with a context, of one of concurrent.futures the function alone.
-        found += _follow(entry[0] if isinstance(entry, tuple) else entry, depth)
+        found += _follow(entry[0] if type(entry) is tuple else entry, depth)
     return found
 
 
 def _follow(callback: Any, depth: int) -> list[Route]:
     """The routes through one callback."""
-    tasks = sys.modules["asyncio.tasks"]
-    owner = getattr(callback, "__self__", None) if not isinstance(callback, functools.partial) else None
-    if isinstance(owner, tasks.Task):
-        return [_into_task(owner, group=False)]
-    if type(callback) is MethodType:
-        return _through_method(callback, owner, depth)
-    if isinstance(callback, functools.partial):
+    if type(callback) in (BuiltinFunctionType, MethodType):
+        owner = callback.__self__
+        if _is_task(owner):
+            return [_into_task(owner, group=False)]
+        return _through_method(callback, owner, depth) if type(callback) is MethodType else []
+    if type(callback) is functools.partial:
         return _through(callback.args, depth)
     if type(callback) is FunctionType:
         return _through_function(callback, depth)
     return []
 
 
+def _is_task(value: object) -> bool:
+    return is_a(value, sys.modules["asyncio.tasks"].Task)
+
+
+def _is_future(value: object) -> bool:
+    return find_in_class(type(value), "_asyncio_future_blocking") is not UNKNOWN
+
+
 def _into_task(task: Any, *, group: bool) -> Route:
     name = attribute(task, "_name")
     who = f"The task {name!r} awaits it." if type(name) is str else "A task awaits it."
-    return Route(suspended_frames(getattr(task, "_coro", None)), outward=False, group=group, reason=who)
+    return Route(suspended_frames(attribute(task, "_coro")), outward=False, group=group, reason=who)
 
 
 def _through_method(callback: MethodType, owner: object, depth: int) -> list[Route]:
-    if callback.__func__.__qualname__ == "TaskGroup._on_task_done":
+    function = callback.__func__
+    if type(function) is FunctionType and function.__code__.co_qualname == "TaskGroup._on_task_done":
         parent = attribute(owner, "_parent_task")
         return [] if parent is UNKNOWN else [_into_group(_into_task(parent, group=True), owner)]
     queue = attribute(owner, "_done")  # of an iterator of as_completed
@@ -191,17 +201,15 @@ def _through_function(callback: FunctionType, depth: int) -> list[Route]:
 def _through(values: Iterable[object], depth: int) -> list[Route]:
     """The routes through futures that a callback sets."""
     found: list[Route] = []
-    is_future = sys.modules["asyncio.futures"].isfuture
-    tasks = sys.modules["asyncio.tasks"]
     for value in values:
-        if is_future(value) and not isinstance(value, tasks.Task):
+        if _is_future(value) and not _is_task(value):
             found += _after(_callbacks(value), depth + 1)
     return found
 
 
 def _through_queue(queue: object, depth: int) -> list[Route]:
     waiting = attribute(queue, "_getters")
-    return [] if waiting is UNKNOWN else _through(list(waiting), depth)  # type: ignore[call-overload]
+    return _through(list(waiting), depth) if type(waiting) is deque else []
 
 
 def _to_the_runner() -> list[Route]:

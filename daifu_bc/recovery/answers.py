@@ -7,21 +7,7 @@ import weakref
 from types import FrameType, TracebackType
 from typing import Final, NamedTuple
 
-from daifu_bc.recovery.spots import Where
-
-
-class Verdict(NamedTuple):
-    """The answer.
-
-    Attributes:
-        hold: whether nobody is going to handle the exception.
-        reasons: what was found on the way outward, sentences.
-        handler: where it is going to be handled, if a handler in Python is known.
-    """
-
-    hold: bool
-    reasons: tuple[str, ...]
-    handler: Where | None = None
+from daifu_bc.recovery.spots import Verdict
 
 
 class Route(NamedTuple):
@@ -49,19 +35,25 @@ _MOST_LET_GO: Final = 8
 
 
 class _LetGo:
-    """An exception that was let go. Few built-in exceptions can be referred to weakly; the others are told by ids."""
+    """An exception that was let go. Few built-in exceptions can be referred to weakly; the others are told by ids.
 
-    __slots__ = ("entry", "weak")
+    Those may be another exception's at the same place, in the next round of a loop. But an exception comes by each
+    barrier only once.
+    """
+
+    __slots__ = ("barrier", "entry", "weak")
 
     def __init__(self, exception: BaseException) -> None:
         self.weak: weakref.ref[BaseException] | None = None
         self.entry: tuple[int, ...] = ()
+        self.barrier = -1
         try:
             self.weak = weakref.ref(exception)
         except TypeError:
             traceback = exception.__traceback__
             if traceback is not None:
                 self.entry = _entry_ids(traceback)
+                self.barrier = traceback.tb_frame.f_lasti
 
     def is_of(self, exception: BaseException) -> bool:
         """Whether it was this exception."""
@@ -72,12 +64,13 @@ class _LetGo:
             if traceback is None:
                 return False
             if self.entry and id(traceback) == self.entry[0]:
-                return _entry_ids(traceback) == self.entry
+                again = traceback is exception.__traceback__ and traceback.tb_frame.f_lasti == self.barrier
+                return not again and _entry_ids(traceback) == self.entry
             traceback = traceback.tb_next
         return False
 
 
-def _entry_ids(traceback: TracebackType) -> tuple[int, ...]:
+def _entry_ids(traceback: TracebackType) -> tuple[int, int, int, int]:
     frame = traceback.tb_frame
     return id(traceback), id(frame), id(frame.f_code), traceback.tb_lasti
 
@@ -85,18 +78,15 @@ def _entry_ids(traceback: TracebackType) -> tuple[int, ...]:
 class _Memory(threading.local):
     """The last answer of a thread, told again while the same exception goes on outward to the same handler."""
 
-    exception = 0
-    traceback = 0
-    frame = 0
-    code = 0
-    offset = 0
-    holder = 0
-    verdict = Verdict(False, ())
-
     def __init__(self) -> None:
         self.let_go: dict[int, _LetGo] = {}
+        #: Ids of the exception, and of the traceback entry, frame and code where it was; its offset; the id of the
+        #: frame that is to handle it, or 0.
+        self.flight: tuple[int, int, int, int, int, int] = (0, 0, 0, 0, 0, 0)
+        self.verdict = _NONE
 
 
+_NONE: Final = Verdict(False, ())
 _memory = _Memory()
 _LET_GO: Final = Verdict(False, ("It has been let go.",))
 
@@ -118,27 +108,23 @@ def remembered(exception: BaseException, frame: FrameType, traceback: TracebackT
     memory = _memory
     if memory.let_go:
         let_go = memory.let_go.get(id(exception))
-        if let_go is not None and let_go.is_of(exception):
-            return _LET_GO
-    if memory.exception != id(exception) or traceback is None or memory.holder == id(frame):
+        if let_go is not None:
+            if let_go.is_of(exception):
+                return _LET_GO
+            del memory.let_go[id(exception)]
+    flight = memory.flight
+    if flight[0] != id(exception) or traceback is None or flight[5] == id(frame):
         return None
     past = traceback.tb_next
     for _ in range(_MOST_STEPS):
         if past is None:
             return None
-        passed = past.tb_frame
-        if id(past) == memory.traceback:
-            same = (
-                id(passed) == memory.frame
-                and past.tb_lasti == memory.offset
-                and id(passed.f_code) == memory.code
-            )
-            if not same:
+        if id(past) == flight[1]:
+            if _entry_ids(past) != flight[1:5]:
                 return None
-            memory.traceback, memory.frame, memory.code = id(traceback), id(frame), id(frame.f_code)
-            memory.offset = traceback.tb_lasti
+            memory.flight = (flight[0], *_entry_ids(traceback), flight[5])
             return memory.verdict
-        if id(passed) == memory.holder:
+        if id(past.tb_frame) == flight[5]:
             return None
         past = past.tb_next
     return None
@@ -149,6 +135,15 @@ def remember(
 ) -> None:
     """Remembers an answer for the frames further out."""
     memory = _memory
-    memory.exception, memory.traceback, memory.frame = id(exception), id(traceback), id(frame)
-    memory.code, memory.holder, memory.verdict = id(frame.f_code), holder, verdict
-    memory.offset = traceback.tb_lasti if traceback is not None else -1
+    if traceback is not None and traceback.tb_frame is frame:
+        memory.flight = (
+            id(exception),
+            id(traceback),
+            id(frame),
+            id(frame.f_code),
+            traceback.tb_lasti,
+            holder,
+        )
+        memory.verdict = verdict
+    else:
+        memory.flight = (0, 0, 0, 0, 0, 0)

@@ -10,9 +10,9 @@ import operator
 from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Final, NamedTuple
 
-from daifu_bc.analysis.expressions import Attribute, Call, Expression, call
+from daifu_bc.analysis.expressions import Attribute, Call, Expression, Name, call
 from daifu_bc.analysis.flow import Flow, op_set
-from daifu_bc.recovery.lookups import UNKNOWN, evaluate, find_in_class, frame_scope, local_value, text
+from daifu_bc.recovery.lookups import UNKNOWN, evaluate, find_in_class, frame_scope, is_a, local_value, text
 
 _OP: Final = opcode.opmap
 
@@ -50,26 +50,25 @@ class Site(NamedTuple):
     Attributes:
         opcode: the instruction.
         call: what it calls, if it is a call and that can be told.
+        name: the last name in what it calls.
+        is_silent: whether only the end of an object's life can run Python code here.
+        delegates: whether the frame awaits, or yields from, the one inside it.
     """
 
     opcode: int
-    call: Call | None
-
-    @property
-    def is_silent(self) -> bool:
-        """Whether only the end of an object's life can run Python code here."""
-        return self.opcode in _SILENT
-
-    @property
-    def delegates(self) -> bool:
-        """Whether the frame awaits, or yields from, the one inside it."""
-        return self.opcode in _DELEGATES
+    call: Call | None = None
+    name: str = ""
+    is_silent: bool = False
+    delegates: bool = False
 
 
 def site(flow: Flow, place: int) -> Site:
     """What the instruction at `place` does to those whom it calls."""
     number = flow.instructions[place].opcode
-    return Site(number, call(flow, place) if number in _CALLS else None)
+    made = call(flow, place) if number in _CALLS else None
+    function = made.function if made is not None else None
+    name = function.name if isinstance(function, Name | Attribute) else ""
+    return Site(number, made, name, number in _SILENT, number in _DELEGATES)
 
 
 def swallowed(inner: FrameType, outer: FrameType, where: Site, kind: type[BaseException]) -> str:
@@ -85,7 +84,7 @@ def swallowed(inner: FrameType, outer: FrameType, where: Site, kind: type[BaseEx
             return "it ends an iteration by `__getitem__`"
     if issubclass(kind, TypeError) and name in ("__len__", "__length_hint__"):
         function = _callable(outer, where)
-        if number == _OP["LIST_EXTEND"] or (number in _CALLS and isinstance(function, type)):
+        if number == _OP["LIST_EXTEND"] or (number in _CALLS and is_a(function, type)):
             return "it means that a length cannot be told beforehand"
     return ""
 
@@ -114,12 +113,14 @@ def _iterates(inner: FrameType, outer: FrameType, where: Site) -> bool:
     expression = where.call.function if where.call is not None else None
     if calls_directly(function, expression, inner.f_code):
         return False
-    return function is not operator.getitem and not isinstance(function, operator.itemgetter)
+    return function is not operator.getitem and type(function) is not operator.itemgetter
 
 
 def _attribute_error(inner: FrameType, outer: FrameType, where: Site, name: str) -> str:
     number = where.opcode
     if number in _CALLS:
+        if where.name == inner.f_code.co_name:
+            return ""  # Python calls Python
         function = _callable(outer, where)
         if function is hasattr:
             return "`hasattr` takes it for an answer"

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from types import FrameType
+from typing import Final, cast
 
-from daifu_bc.analysis.expressions import Call, Expression
+from daifu_bc.analysis.expressions import GLOBAL, Call, Expression, Name
 from daifu_bc.analysis.handlers import Clause, Handler
-from daifu_bc.recovery.lookups import UNKNOWN, Scope, evaluate, is_subclass, matches
+from daifu_bc.recovery.lookups import (
+    UNKNOWN,
+    Scope,
+    evaluate,
+    frame_scope,
+    global_value,
+    is_a,
+    is_subclass,
+    matches,
+)
 
 #: They mean something to the interpreter, and nothing has gone wrong.
 CONTROL_FLOW: Final = (StopIteration, StopAsyncIteration, GeneratorExit, SystemExit)
@@ -17,13 +27,13 @@ _group_members: Final = BaseExceptionGroup.__dict__["exceptions"].__get__
 
 def leaves_of(exception: BaseException) -> tuple[type[BaseException], ...] | None:
     """The classes of the exceptions in a group, nested ones included; None if it is no group."""
-    if not isinstance(exception, BaseExceptionGroup):
+    if not is_a(exception, BaseExceptionGroup):
         return None
     found: list[type[BaseException]] = []
     work: list[BaseException] = [exception]
     while work:
         member = work.pop()
-        if isinstance(member, BaseExceptionGroup):
+        if is_a(member, BaseExceptionGroup):
             work.extend(_group_members(member))
         else:
             found.append(type(member))
@@ -44,36 +54,41 @@ class Flight:
         self.kind = kind
         self.leaves = leaves
 
-    def meet(self, handler: Handler, scope: Scope) -> tuple[Clause | None, str]:
-        """Lets it meet the clauses of an except chain.
+    def meet(self, handler: Handler, frame: FrameType) -> tuple[Clause | None, str]:
+        """Lets it meet the clauses of an except chain in `frame`.
 
         Returns:
             The clause that takes it, and how: "handles", "may handle" or "" if none does.
         """
         for clause in handler.clauses:
-            value = BaseException if clause.bare else evaluate(clause.types, scope)
+            types = clause.types
+            if type(types) is Name and types.scope == GLOBAL:
+                value = global_value(frame, types.name)
+            else:
+                value = BaseException if clause.bare else evaluate(types, frame_scope(frame))
             if value is UNKNOWN:
                 if clause.swallows:
                     return clause, "may handle"
                 continue
             if clause.group:
-                answer = self._split(clause, value, scope)
+                answer = self._split(clause, value, frame_scope(frame))
                 if answer:
                     return clause, answer
                 continue
             matched = matches(self.kind, value)
             if matched:
-                return clause, self._taken(clause, scope)
+                return clause, self._taken(clause, frame)
             if matched is None:
                 self._become((TypeError,))
                 return None, ""
         return None, ""
 
-    def _taken(self, clause: Clause, scope: Scope) -> str:
+    def _taken(self, clause: Clause, frame: FrameType) -> str:
         if clause.swallows:
             return "may handle" if clause.reraises or clause.raises else "handles"
         if clause.reraises or not clause.raises:
             return ""
+        scope = frame_scope(frame)
         instead = [raised_class(what, scope) for what in clause.raises]
         if any(kind is None for kind in instead) or len(set(map(id, instead))) > 1:
             return "may handle"
@@ -122,6 +137,11 @@ def is_control_flow(kind: type[BaseException]) -> bool:
 def raised_class(what: Expression | None, scope: Scope) -> type[BaseException] | None:
     """The class of what `raise what` raises, or None if that cannot be told."""
     value = evaluate(what.function if type(what) is Call else what, scope)
-    if isinstance(value, type):
-        return value if is_subclass(BaseException, value) else None
-    return type(value) if type(what) is not Call and isinstance(value, BaseException) else None
+    if is_a(value, type):
+        cls = cast(type, value)
+        return cls if is_subclass(BaseException, cls) else None
+    return (
+        cast(type[BaseException], type(value))
+        if type(what) is not Call and is_a(value, BaseException)
+        else None
+    )

@@ -7,8 +7,15 @@ from __future__ import annotations
 
 import inspect
 import sys
-from types import FrameType, FunctionType, MappingProxyType, MemberDescriptorType, ModuleType
-from typing import Any, Final
+from types import (
+    FrameType,
+    FunctionType,
+    GetSetDescriptorType,
+    MappingProxyType,
+    MemberDescriptorType,
+    ModuleType,
+)
+from typing import Any, Final, cast
 
 from daifu_bc import pyversion
 from daifu_bc.analysis.expressions import (
@@ -34,6 +41,9 @@ class _Unknown:
 #: What an expression has that cannot be evaluated without running code.
 UNKNOWN: Final = _Unknown()
 
+# What C code of a class gives for an attribute: slots, and what the interpreter's own classes compute.
+_IN_C: Final = (MemberDescriptorType, GetSetDescriptorType)
+
 # The real ones of these are reached past anything that a metaclass or a subclass puts in front of them.
 mro: Final = type.__dict__["__mro__"].__get__
 is_subclass: Final = type.__subclasscheck__  # is_subclass(of, cls)
@@ -43,6 +53,11 @@ _function_code: Final = FunctionType.__dict__["__code__"].__get__
 
 # How many references a frame's snapshot of its locals has if only the frame and we hold it.
 _ONLY_OURS: Final = 2
+
+
+def is_a(value: object, cls: type) -> bool:
+    """`isinstance` without asking the value, which may pretend to be something by `__class__`."""
+    return issubclass(type(value), cls)
 
 
 class Scope:
@@ -88,6 +103,18 @@ def local_value(frame: FrameType, name: str) -> object:
     if frame.f_code.co_flags & inspect.CO_OPTIMIZED and sys.getrefcount(names) <= _ONLY_OURS + 1:
         # The snapshot would keep the locals alive until the frame ends (gh-74929).
         names.clear()
+    return value
+
+
+def global_value(frame: FrameType, name: str) -> object:
+    """A global or builtin name as code in `frame` sees it; UNKNOWN if there is none."""
+    names = frame.f_globals
+    if type(names) is not dict:
+        return UNKNOWN
+    value = names.get(name, UNKNOWN)
+    if value is UNKNOWN:
+        names = frame.f_builtins
+        return names.get(name, UNKNOWN) if type(names) is dict else UNKNOWN
     return value
 
 
@@ -159,16 +186,16 @@ def attribute(value: object, name: str) -> object:
     if not has_plain_attributes(value):
         return UNKNOWN
     on_class = find_in_class(cls, name)
-    if isinstance(value, type):
+    if is_a(value, type):
         if on_class is not UNKNOWN and cls is not type:
             return UNKNOWN
-        return _as_it_is(find_in_class(value, name))
+        return _as_it_is(find_in_class(cast(type, value), name))
     if issubclass(cls, ModuleType):
         found = _module_dict(value).get(name, UNKNOWN)
         return found if on_class is UNKNOWN else UNKNOWN
-    if type(on_class) is MemberDescriptorType:
+    if type(on_class) in _IN_C:
         try:
-            return on_class.__get__(value)
+            return cast(MemberDescriptorType, on_class).__get__(value)
         except AttributeError:
             return UNKNOWN
     plain = _as_it_is(on_class)
@@ -179,7 +206,7 @@ def attribute(value: object, name: str) -> object:
 
 def _as_it_is(value: object) -> object:
     """What stands in a class's namespace, if looking it up through an instance or the class gives just that."""
-    if isinstance(value, staticmethod | classmethod):
+    if is_a(value, staticmethod) or is_a(value, classmethod):
         return UNKNOWN
     if type(value) is FunctionType or find_in_class(type(value), "__get__") is UNKNOWN:
         return value
@@ -188,14 +215,16 @@ def _as_it_is(value: object) -> object:
 
 def matches(kind: type[BaseException], against: object) -> bool | None:
     """Whether an exception of class `kind` matches what stands behind `except`; None if that is not valid there."""
-    if isinstance(against, tuple):
-        answers = [
-            None if isinstance(item, tuple) else matches(kind, item) for item in tuple.__iter__(against)
-        ]
+    if type(against) is type and issubclass(against, BaseException):
+        return issubclass(kind, against)
+    if is_a(against, tuple):
+        items = tuple.__iter__(cast(tuple[object, ...], against))
+        answers = [None if is_a(item, tuple) else matches(kind, item) for item in items]
         return None if None in answers else True in answers
-    if not isinstance(against, type) or not is_subclass(BaseException, against):
+    if not is_a(against, type):
         return None
-    return is_subclass(against, kind)
+    cls = cast(type, against)
+    return is_subclass(cls, kind) if is_subclass(BaseException, cls) else None
 
 
 def text(expression: Expression | None) -> str:

@@ -11,7 +11,7 @@ import functools
 import opcode
 import weakref
 from types import CodeType, FrameType, FunctionType, GeneratorType, MethodType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from daifu_bc.analysis.expressions import (
     LOCAL,
@@ -34,6 +34,7 @@ from daifu_bc.recovery.lookups import (
     find_in_class,
     frame_scope,
     function_scope,
+    is_a,
     is_subclass,
     matches,
 )
@@ -105,13 +106,13 @@ def _made_by_call(
     place = _place_of(function)
     if place in _SUPPRESSING or (function is UNKNOWN and last in _BY_NAME):
         return _given(made, scope, kind, last if place == ("", "") else place[1])
-    if isinstance(function, type):
+    if is_a(function, type):
         live = _bound_manager(bound, scope)
         if type(live) is function:
             return manager_stops(live, kind, seen)
-        return _class_stops(function)
-    if isinstance(function, functools.partial):
-        function = functools.partial.func.__get__(function)
+        return _class_stops(cast(type, function))
+    if type(function) is functools.partial:
+        function = function.func
     inner = _generator_function(function)
     if inner is not None:
         return _body_catches(inner, kind, seen)
@@ -120,12 +121,13 @@ def _made_by_call(
 
 
 def _place_of(function: object) -> tuple[str, str]:
-    if isinstance(function, type):
+    if is_a(function, type):
         names = type.__dict__["__dict__"].__get__(function)
         module = names.get("__module__")
         return (module if type(module) is str else "", type.__dict__["__qualname__"].__get__(function))
     if type(function) is FunctionType:
-        return (function.__globals__.get("__name__", ""), function.__qualname__)
+        name, qualname = function.__globals__.get("__name__"), function.__qualname__
+        return (name, qualname) if type(name) is str and type(qualname) is str else ("", "")
     return ("", "")
 
 
@@ -193,8 +195,8 @@ def _class_stops(cls: type) -> tuple[bool, str]:
     exit_ = find_in_class(cls, "__exit__")
     if exit_ is UNKNOWN:
         exit_ = find_in_class(cls, "__aexit__")
-    if isinstance(exit_, staticmethod | classmethod):
-        exit_ = exit_.__func__
+    if type(exit_) in (staticmethod, classmethod):
+        exit_ = cast(Any, exit_).__func__
     if type(exit_) is not FunctionType:
         return False, ""  # written in C: files, locks and their like pass everything on
     answer = _exits.get(exit_)

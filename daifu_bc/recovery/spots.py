@@ -37,10 +37,24 @@ class Where(NamedTuple):
         return f"line {self.line} of `{self.function}` ({self.filename})"
 
 
+class Verdict(NamedTuple):
+    """The answer.
+
+    Attributes:
+        hold: whether nobody is going to handle the exception.
+        reasons: what was found on the way outward, sentences.
+        handler: where it is going to be handled, if a handler in Python is known.
+    """
+
+    hold: bool
+    reasons: tuple[str, ...]
+    handler: Where | None = None
+
+
 class Step:
     """One handler that an exception meets."""
 
-    __slots__ = ("handler", "is_with", "lines", "passes", "where")
+    __slots__ = ("_verdicts", "handler", "is_with", "lines", "passes", "where")
 
     def __init__(self, handler: Handler, where: Where, lines: dict[int, int]) -> None:
         self.handler = handler
@@ -48,6 +62,7 @@ class Step:
         self.is_with = handler.kind == WITH_EXIT
         self.lines = lines
         what = f"with {text(handler.manager)}" if self.is_with else "finally"
+        self._verdicts: dict[tuple[int, str], Verdict] = {}
         self.passes = f"The `{what}` in {where} passes it on."
 
     def stops(self, frame: FrameType, kind: type[BaseException]) -> tuple[bool, str]:
@@ -57,6 +72,15 @@ class Step:
     def clause_where(self, clause: Clause) -> Where:
         """Where a clause stands."""
         return self.where._replace(line=self.lines.get(clause.offset, self.where.line))
+
+    def verdict(self, clause: Clause, how: str) -> Verdict:
+        """The verdict where nothing was met before this clause takes the exception."""
+        key = (clause.offset, how)
+        known = self._verdicts.get(key)
+        if known is None:
+            known = Verdict(False, (self.sentence(clause, how),), self.clause_where(clause))
+            self._verdicts[key] = known
+        return known
 
     def sentence(self, clause: Clause, how: str) -> str:
         """What a clause does to the exception."""

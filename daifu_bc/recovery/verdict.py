@@ -15,11 +15,11 @@ from types import FrameType, TracebackType
 from typing import Final
 
 from daifu_bc.recovery import carriers
-from daifu_bc.recovery.answers import Route, Verdict, remember, remembered
+from daifu_bc.recovery.answers import Route, leave_alone, remember, remembered
 from daifu_bc.recovery.callers import EXPECTED, calls_directly, swallowed
 from daifu_bc.recovery.flight import Flight, is_control_flow, leaves_of
 from daifu_bc.recovery.lookups import UNKNOWN, evaluate, frame_scope
-from daifu_bc.recovery.spots import Spot, Where, forget_spots, spot_at, spot_before
+from daifu_bc.recovery.spots import Spot, Verdict, Where, forget_spots, spot_at, spot_before
 from daifu_bc.recovery.waiting import routes_of_worker, worker_future
 
 __all__ = ["Route", "Verdict", "Where", "deliveries", "judge", "leave_alone"]
@@ -45,6 +45,7 @@ _generation = carriers.generation
 _NOT_A_CRASH: Final = Verdict(False, ("It is for control flow, nothing has gone wrong.",))
 _CANCELLED: Final = Verdict(False, ("It cancels a task, nothing has gone wrong.",))
 _INTERRUPTED: Final = Verdict(False, ("KeyboardInterrupt is only held when asked for.",))
+_NO_ROOM: Final = Verdict(False, ("The stack is too full here to tell; a frame further out may hold it.",))
 _FAILED: Final = Verdict(False, ("An internal error of daifu_bc; the exception goes its way.",))
 
 
@@ -74,10 +75,19 @@ def judge(exception: BaseException, frame: FrameType) -> Verdict:
         verdict = walk.run(frame, traceback)
         remember(exception, frame, traceback, walk.holder, verdict)
         return verdict
+    except RecursionError:
+        return _NO_ROOM
     except Exception as error:  # noqa: BLE001 - whatever goes wrong here must not change what the program does
+        _report(error)
+        return _FAILED
+
+
+def _report(error: Exception) -> None:
+    try:
         if on_internal_error is not None:
             on_internal_error(error)
-        return _FAILED
+    except Exception:  # noqa: BLE001 - nobody is left to be told
+        return
 
 
 def cancels(kind: type[BaseException]) -> bool:
@@ -180,7 +190,6 @@ class _Walk:
             if spot.policy == carriers.PASSES:
                 self.reasons.append(f"{spot.where} only carries other code; what it catches is lost.")
                 return None
-        scope = None
         for step in spot.steps:
             if step.is_with:
                 stopped, how = step.stops(frame, self.flight.kind)
@@ -188,11 +197,12 @@ class _Walk:
                     return self._no(f"In {step.where}, {how}.", frame, step.where)
                 self.reasons.append(step.passes)
             elif step.handler.clauses:
-                if scope is None:
-                    scope = frame_scope(frame)
-                clause, how = self.flight.meet(step.handler, scope)
+                clause, how = self.flight.meet(step.handler, frame)
                 if how:
                     assert clause is not None
+                    if not self.reasons:
+                        self.holder = id(frame)
+                        return step.verdict(clause, how)
                     return self._no(step.sentence(clause, how), frame, step.clause_where(clause))
                 if clause is not None:
                     self.reasons.append(step.sentence(clause, ""))
