@@ -12,8 +12,9 @@ from daifu_bc import pyversion
 from daifu_bc.install.notice import report_failure, say_once
 
 # The vaccinated code of pristine code by identity: equal code objects are not the same, and code objects that
-# are one and the same have to stay so. The weak reference drops the entry with the pristine code.
-_twins: dict[int, tuple[weakref.ref[CodeType], CodeType]] = {}
+# are one and the same have to stay so. Neither is kept alive: the vaccinated code keeps the pristine one already.
+_Twin = tuple["weakref.ref[CodeType]", "weakref.ref[CodeType]"]
+_twins: dict[int, _Twin] = {}
 
 #: Called once, before anything is vaccinated in this process; the layers above put theirs in.
 starters: list[Callable[[], None]] = []
@@ -48,7 +49,9 @@ def vaccinated(code: CodeType, place: str = "") -> CodeType:
     """
     known = _twins.get(id(code))
     if known is not None and known[0]() is code:
-        return known[1]
+        twin = known[1]()
+        if twin is not None:
+            return twin
     try:
         # Imported with the first code that comes from no cache: it brings the whole rewriting layer along.
         from daifu_bc.rewrite import barrier
@@ -63,6 +66,11 @@ def vaccinated(code: CodeType, place: str = "") -> CodeType:
     if result is code:
         return code
     key = id(code)
-    entry = (weakref.ref(code, lambda _: _twins.pop(key, None)), result)
-    # Another thread may have done the same meanwhile; then its code is the one.
-    return _twins.setdefault(key, entry)[1]
+
+    def forget(_: object, twins: dict[int, _Twin] = _twins) -> None:
+        # A default, as the module may be gone when the last code objects go at the interpreter's end.
+        twins.pop(key, None)
+
+    # Two threads may do this at the same time; then one function has code of its own, which is as good.
+    _twins[key] = (weakref.ref(code, forget), weakref.ref(result))
+    return result
