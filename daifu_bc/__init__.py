@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from daifu_bc import frontends
+from daifu_bc import frontends, integrations
 from daifu_bc.errors import DaifuError, Refusal
+from daifu_bc.install import vaccine
 from daifu_bc.install.vaccinate import vaccinate
 from daifu_bc.recovery.intercept import intercept as _intercept
 from daifu_bc.recovery.resume import delegate as _delegate
@@ -16,3 +17,4 @@ __version__ = "0.1.0"
 __all__ = ["DaifuError", "Refusal", "__version__", "vaccinate"]
 
 frontends.register()
+vaccine.starters.append(integrations.install)

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from daifu_bc.install import vaccine
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -78,6 +80,8 @@ def clean_slate(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Non
     # Child processes find the package wherever they are started, and may cache what they compile.
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    # What waits for an import stays in the process; tests that want it put it in, and take it out, themselves.
+    monkeypatch.setattr(vaccine, "starters", [])
     threads_before = set(threading.enumerate())
     before = interpreter_state()
     assert before.get("monitoring tools", []) in ([], [None] * 6)

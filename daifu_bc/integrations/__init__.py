@@ -1,1 +1,11 @@
 """What particular libraries need; loaded only if they are."""
+
+from __future__ import annotations
+
+from daifu_bc.install import importer
+
+
+def install() -> None:
+    """Prepare for libraries that need something of us; none of them is imported by this."""
+    importer.when_imported("torch._dynamo.bytecode_transformation", "daifu_bc.integrations.torch:install")
+    importer.when_imported("torch._dynamo", "daifu_bc.integrations.torch:watch")

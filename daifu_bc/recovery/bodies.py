@@ -7,6 +7,7 @@ from types import CodeType, FrameType
 
 from daifu_bc.analysis.flow import Flow
 from daifu_bc.analysis.identity import ByIdentity
+from daifu_bc.recovery import observers
 from daifu_bc.rewrite.barrier import is_vaccinated, pristine
 from daifu_bc.rewrite.continuation import Continuation, Located, Start, build_continuation
 
@@ -45,6 +46,7 @@ def continuation_from(flow: Flow, start: Start) -> Continuation:
             _built.pop(next(iter(_built)))
         known = _built[key] = build_continuation(flow, start)
         _continuations.put(known.code, known.located)
+        observers.continuation(known.code)
     return known
 
 

@@ -8,7 +8,7 @@ import threading
 import traceback
 from types import FrameType
 
-from daifu_bc.recovery import journal, policy
+from daifu_bc.recovery import journal, observers, policy
 from daifu_bc.recovery.bodies import continuation_from, continuation_of
 from daifu_bc.recovery.capture import Capture, capture
 from daifu_bc.recovery.hold import Decision, Hold, let_pass
@@ -22,6 +22,7 @@ _reported: set[str] = set()
 
 def intercept(_module: object, exception: BaseException) -> Handover | None:
     """Asked by a stub with the exception alone; None lets it go on as if nothing had been there."""
+    watch_again = observers.pause()
     try:
         frame = sys._getframe(1)
         verdict = judge(exception, frame)
@@ -34,6 +35,9 @@ def intercept(_module: object, exception: BaseException) -> Handover | None:
     except Exception as error:  # noqa: BLE001 - rule 1
         report(error)
         return None
+    finally:
+        for let in watch_again:
+            let()
 
 
 def _hold(frame: FrameType, exception: BaseException, verdict: object) -> Handover | None:

@@ -8,6 +8,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from daifu_bc.errors import Refusal
+from daifu_bc.recovery import observers
 
 
 def functions_with(codes: Iterable[CodeType]) -> dict[int, list[FunctionType]]:
@@ -88,4 +89,5 @@ def swap(functions: Iterable[FunctionType], code: CodeType) -> int:
     for function in functions:
         function.__code__ = code
         count += 1
+    observers.replaced()
     return count
