@@ -45,7 +45,10 @@ class Sum(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A call; an argument that nothing is known of is None. `plain` is False if there are keywords or stars."""
+    """A call with its positional arguments; one that nothing is known of is None, as are starred ones together.
+
+    `plain` is False if there are keywords or stars.
+    """
 
     function: Expression
     arguments: tuple[Expression | None, ...]
@@ -175,20 +178,20 @@ def call(flow: Flow, place: int, deepest: int = _DEEPEST) -> Call | None:
     stack = flow.stacks[place]
     if stack is None:
         return None
+    named = 0  # how many of the arguments are keywords
     if instruction.opcode == _CALL:
         extra, count = 0, instruction.arg
+        named = _named_before(flow, place)
     elif instruction.opcode == _CALL_KW:
         extra, count = 1, instruction.arg
+        names = expression(flow, place, -1)
+        named = len(names.value) if type(names) is Constant and type(names.value) is tuple else count
     elif instruction.opcode == _CALL_EX:
         # The arguments' tuple, perhaps keywords, and before 3.14 no item for absent ones.
         effect = 2 if not pyversion.EXIT_IS_A_PAIR and not instruction.arg & 1 else 3
         extra, count = effect - 1, 0
     else:
         return None
-    plain = not extra and not (
-        _KW_NAMES != -1
-        and any(before.opcode == _KW_NAMES for before in flow.instructions[max(0, place - 2) : place])
-    )
     # The upper slot first: of a method both are told by it, of a function it is NULL or the callable.
     for slot in (-1, -2):
         index = slot - count - extra
@@ -197,7 +200,17 @@ def call(flow: Flow, place: int, deepest: int = _DEEPEST) -> Call | None:
             break
     else:
         return None
-    arguments = (
-        tuple(expression(flow, place, -count + item, deepest - 1) for item in range(count)) if plain else ()
-    )
-    return Call(function, arguments, plain)
+    if instruction.opcode == _CALL_EX:
+        return Call(function, (None,), False)
+    positional = range(-count - extra, -named - extra)
+    arguments = tuple(expression(flow, place, item, deepest - 1) for item in positional)
+    return Call(function, arguments, not named)
+
+
+def _named_before(flow: Flow, place: int) -> int:
+    """How many keywords KW_NAMES announces for the call at `place` (3.11, 3.12)."""
+    for before in reversed(flow.instructions[max(0, place - 2) : place]):
+        if before.opcode == _KW_NAMES:
+            names = flow.code.co_consts[before.arg]
+            return len(names) if type(names) is tuple else 0
+    return 0

@@ -241,5 +241,6 @@ def text(expression: Expression | None) -> str:
     if type(expression) is Sum:
         return f"{text(expression.left)} + {text(expression.right)}"
     if type(expression) is Call:
-        return f"{text(expression.function)}({', '.join(map(text, expression.arguments)) if expression.plain else '…'})"
+        given = [*map(text, expression.arguments), *(() if expression.plain else ("…",))]
+        return f"{text(expression.function)}({', '.join(given)})"
     return "…"

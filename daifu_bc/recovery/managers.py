@@ -133,8 +133,6 @@ def _place_of(function: object) -> tuple[str, str]:
 
 def _given(made: Call, scope: Scope, kind: type[BaseException], name: str) -> tuple[bool, str]:
     """Whether one of the arguments of `suppress`, `raises` and the like matches."""
-    if not made.plain:
-        return True, f"`{name}` may stop it; its arguments cannot be told"
     given = made.arguments[:1] if name.endswith((_FIRST_ONLY, *_BY_NAME)) else made.arguments
     for argument in given:
         value = evaluate(argument, scope)
