@@ -302,7 +302,8 @@ class _Body:
                 continue
             number = instruction.opcode
             entry = entry_at(flow.entries, instruction.offset)
-            if self.guard is not None and not self._guarded(entry):
+            # A NOT_TAKEN between two instructions of the body may have no entry (3.15).
+            if self.guard is not None and number not in _SKIPPED and not self._guarded(entry):
                 self.swallows = True
                 continue
             if (number == _POP_EXCEPT and len(stack) - 1 == base) or number in _RETURNS:
