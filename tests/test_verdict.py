@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 
 from daifu_bc.integrations import asyncio as asyncio_integration
-from daifu_bc.recovery import carriers, verdict
+from daifu_bc.recovery import carriers, intercept, policy, verdict
 from daifu_bc.recovery.verdict import Verdict, judge, leave_alone
+from daifu_bc.rewrite.barrier import vaccinate_code
 from tests.verdict_programs import ASYNC_PROGRAMS, PRELUDE, PRETENDERS, PROGRAMS, programs
 
 Program = Callable[[], object]
@@ -94,6 +95,37 @@ def test_tasks_and_jobs(bench: Bench, title: str, handled: bool, source: str) ->
     escapes = bench.escapes(program)
     assert escapes is not handled, "the program itself is not what it says"
     assert bench.verdicts[0].hold is escapes, bench.verdicts[0].reasons
+
+
+# -- with barriers ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("title", "handled", "source"),
+    [pytest.param(*p, id=p[0]) for p in [*programs(PROGRAMS), *programs(ASYNC_PROGRAMS)]],
+)
+def test_vaccinated_programs(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, title: str, handled: bool, source: str
+) -> None:
+    """What is handled is held nowhere; what escapes is held somewhere, at latest in the outermost frame."""
+    monkeypatch.setattr(policy, "somebody_answers", lambda: False)
+    judging = intercept.judge
+
+    def watched(exception: BaseException, frame: FrameType) -> Verdict:
+        answer = judging(exception, frame)
+        bench.verdicts.append(answer)
+        return answer
+
+    def crash(what: Any, *args: object) -> None:
+        raise what
+
+    monkeypatch.setattr(intercept, "judge", watched)
+    names: dict[str, Any] = {"crash": crash, "__name__": "program under test"}
+    code = compile(PRELUDE + "import asyncio, time\n" + source, "program.py", "exec")
+    exec(vaccinate_code(code), names)
+    assert bench.escapes(names["program"]) is not handled
+    assert any(answer.hold for answer in bench.verdicts) is not handled, bench.verdicts
 
 
 # -- what is remembered between frames ----------------------------------------------------------------------------

@@ -55,7 +55,10 @@ def routes(frame: FrameType) -> list[Route] | None:
     if job is not UNKNOWN:
         return _after(attribute(job, "_done_callbacks"), 0)
     task = _task_of(tasks, frame)
-    return None if task is None else _after(_callbacks(task), 0)
+    if task is not None:
+        return _after(_callbacks(task), 0)
+    around = _awaiting_unlinked(tasks, frame)
+    return [Route(around, outward=False, group=False)] if around else None
 
 
 def _task_of(tasks: ModuleType, frame: FrameType) -> Any:
@@ -67,6 +70,28 @@ def _task_of(tasks: ModuleType, frame: FrameType) -> Any:
     if current is not None and _outermost_frame(current) is frame:
         return current
     return next((task for task in tasks.all_tasks(loop) if _outermost_frame(task) is frame), None)
+
+
+def _awaiting_unlinked(tasks: ModuleType, frame: FrameType) -> tuple[FrameType, ...]:
+    """The frames that await an asynchronous generator's frame into which an exception was thrown.
+
+    The interpreter leaves them out of the stack meanwhile, so `f_back` does not lead to them.
+    """
+    loop = sys.modules["asyncio.events"]._get_running_loop()
+    current = tasks.current_task(loop) if loop is not None else None
+    work: list[tuple[object, tuple[FrameType, ...]]] = [(attribute(current, "_coro"), ())]
+    seen: set[int] = set()
+    while work and len(seen) < _MOST_AWAITED:
+        awaitable, outer = work.pop()
+        own = _frame_of(awaitable)
+        if own is frame:
+            return outer
+        if id(awaitable) in seen or (own is None and type(awaitable).__name__ not in _WRAPPERS):
+            continue
+        seen.add(id(awaitable))
+        frames = outer if own is None else (own, *outer)
+        work += [(inside, frames) for inside in gc.get_referents(awaitable)]
+    return ()
 
 
 def _outermost_frame(task: Any) -> FrameType | None:

@@ -124,7 +124,7 @@ class Spot:
         return copy
 
 
-_COROUTINES: Final = inspect.CO_COROUTINE | inspect.CO_ITERABLE_COROUTINE
+_COROUTINES: Final = inspect.CO_COROUTINE | inspect.CO_ITERABLE_COROUTINE | inspect.CO_ASYNC_GENERATOR
 #: By id of a code object, then by offset. An entry goes when its code object does, before the id can be another's.
 _tables: dict[int, dict[int, Spot | None]] = {}
 _guards: dict[int, weakref.ref[CodeType]] = {}
