@@ -31,7 +31,7 @@ def _table(text: str) -> dict[str, tuple[str, str]]:
 
 
 # Instructions that raise nothing, and at which no signal handler runs.
-_QUIET: Final = words("""CACHE NOP POP_TOP POP_ITER END_FOR PUSH_NULL LOAD_CONST LOAD_SMALL_INT LOAD_COMMON_CONSTANT COPY SWAP
+_QUIET: Final = words("""NOP POP_TOP POP_ITER END_FOR PUSH_NULL LOAD_CONST LOAD_SMALL_INT LOAD_COMMON_CONSTANT COPY SWAP
     STORE_FAST STORE_FAST_STORE_FAST STORE_FAST_LOAD_FAST LOAD_FAST_BORROW LOAD_FAST_LOAD_FAST LOAD_FAST_AND_CLEAR
     LOAD_FAST_BORROW_LOAD_FAST_BORROW RETURN_VALUE RETURN_CONST JUMP_FORWARD JUMP_BACKWARD_NO_INTERRUPT NOT_TAKEN
     PUSH_EXC_INFO POP_EXCEPT COPY_FREE_VARS END_SEND KW_NAMES IS_OP POP_JUMP_IF_NONE POP_JUMP_IF_NOT_NONE
@@ -44,9 +44,9 @@ _ENDS: Final = words("""RETURN_VALUE RETURN_CONST RAISE_VARARGS RERAISE JUMP_FOR
 # Inputs and outputs of what does not depend on the argument.
 _FIXED: Final = _table(
     """
-    NOP - - | RESUME - - | CACHE - - | NOT_TAKEN - - | MAKE_CELL - - | COPY_FREE_VARS - - | SETUP_ANNOTATIONS - -
+    NOP - - | RESUME - - | NOT_TAKEN - - | MAKE_CELL - - | COPY_FREE_VARS - - | SETUP_ANNOTATIONS - -
     | PRECALL - - | KW_NAMES - - | JUMP_FORWARD - - | JUMP_BACKWARD - - | JUMP_BACKWARD_NO_INTERRUPT - -
-    | POP_TOP p - | PUSH_NULL - n | END_ASYNC_FOR oe - | RETURN_GENERATOR - o | INTERPRETER_EXIT o -
+    | POP_TOP p - | PUSH_NULL - n | END_ASYNC_FOR oe - | RETURN_GENERATOR - o
     | LOAD_CONST - o | LOAD_SMALL_INT - o | LOAD_COMMON_CONSTANT - o | LOAD_ASSERTION_ERROR - o | LOAD_BUILD_CLASS - o
     | LOAD_LOCALS - o | LOAD_NAME - o | LOAD_CLOSURE - o | LOAD_DEREF - o | LOAD_CLASSDEREF - o
     | LOAD_FROM_DICT_OR_DEREF o o | LOAD_FROM_DICT_OR_GLOBALS o o
@@ -64,11 +64,16 @@ _FIXED: Final = _table(
     | SET_FUNCTION_ATTRIBUTE oo o | CONVERT_VALUE o o | FORMAT_SIMPLE o o | FORMAT_WITH_SPEC oo o | BUILD_TEMPLATE oo o
     """
 )
-_FIXED.update({name: ("o", "") for name in opcode.opmap if name.startswith("POP_JUMP_")})
+_FOR_ITER: Final = "ix" if PAIR else "i"
+_SEND: Final = "oxo" if PAIR else "oo"
+_FIXED.update({name: ("o", "") for name in opcode.opmap if name.startswith(("POP_JUMP_", "JUMP_IF_"))})
 _FIXED.update(
     {
         "GET_ITER": ("o", "ix" if PAIR else "i"),
         "END_FOR": ("oo", "") if (3, 12) <= V < (3, 13) else ("o", ""),
+        "FOR_ITER": (_FOR_ITER, _FOR_ITER + "o"),
+        "SEND": (_SEND, _SEND),
+        "IMPORT_FROM": ("o", "oo"),
         "POP_ITER": ("ix", "") if PAIR else ("o", ""),
         "END_SEND": ("oxo", "o") if PAIR else ("oo", "o"),
         "CLEANUP_THROW": ("oxoe", "ono") if PAIR else ("ooe", "oo"),
@@ -85,9 +90,6 @@ _PEEKING: Final[dict[str, tuple[str, str]]] = {
     "CHECK_EXC_MATCH": ("eo", ""),
     "WITH_EXCEPT_START": ("onlse" if pyversion.EXIT_IS_A_PAIR else "olse", "o"),
 }
-
-_FOR_ITER: Final = "ix" if PAIR else "i"
-_SEND: Final = "oxo" if PAIR else "oo"
 
 
 def _call(arg: int, extra: str = "") -> str:
@@ -212,11 +214,12 @@ class Effect:
         stores: slots of locals that it stores to, the topmost item's first.
         touches: whether it concerns the bits at all.
         clears: whether it puts a local aside.
+        returns: whether it ends the frame with nothing else on the stack.
     """
 
     __slots__ = (
-        "arg", "clears", "ends", "index", "inputs", "keep", "left", "name", "need", "outputs", "pops", "raises", "results",
-        "sets", "space", "stores", "target", "touches",
+        "arg", "clears", "ends", "index", "inputs", "keep", "left", "name", "need", "outputs", "pops", "raises",
+        "results", "returns", "sets", "space", "stores", "target", "touches",
     )  # fmt: skip
 
     def __init__(self, number: int, arg: int, overriding: str | None = None) -> None:
@@ -226,18 +229,17 @@ class Effect:
         self.results: dict[str, str] = {}
         self.target = number in JUMPS
         self.ends = name in _ENDS
+        self.returns = name in ("RETURN_VALUE", "RETURN_CONST")
         self.raises = name not in _QUIET
         if overriding is not None:
             self.outputs = overriding
         self.pops = len(self.inputs)
         if name in _INTO_CONTAINER:
             self.left = 2 if name == "MAP_ADD" else 1
-        elif name == "RERAISE":
+        elif name in ("RERAISE", "CHECK_EXC_MATCH"):
             self.left = 1
-        elif name in _STAYING:
-            self.left = 0
-        elif name == "CHECK_EXC_MATCH":
-            self.left = 1
+        elif name in _STAYING or (not self.raises and not name.startswith("POP_JUMP")):
+            self.left = 0  # a tracer may raise, before it runs
         else:
             self.left = self.pops
         self.space, self.index = self._index(number)
@@ -250,14 +252,6 @@ class Effect:
         known = _FIXED.get(name) or _PEEKING.get(name)
         if known is None and name in _VARYING:
             known = _VARYING[name](arg)
-        if name == "FOR_ITER":
-            known = _FOR_ITER, _FOR_ITER + "o"
-        elif name == "SEND":
-            known = _SEND, _SEND
-        elif name == "IMPORT_FROM":
-            known = "o", "oo"
-        elif name in ("JUMP_IF_FALSE_OR_POP", "JUMP_IF_TRUE_OR_POP"):
-            known = "o", ""
         if known is None:
             raise ValueError(f"{name} is unknown")
         return known

@@ -51,17 +51,19 @@ class Covering:
         target: place of the handler.
         depth: how many slots the handler finds below what is pushed for it.
         lasti: whether a lasti is pushed.
+        ours: whether the handler is none of the body's; no leniency towards the compiler then.
         seen: the last state that went this way; most instructions bring the same.
     """
 
-    __slots__ = ("depth", "end", "lasti", "pushed", "seen", "start", "target")
+    __slots__ = ("depth", "end", "lasti", "ours", "pushed", "seen", "start", "target")
 
-    def __init__(self, start: int, end: int, target: int, depth: int, lasti: bool) -> None:
+    def __init__(self, start: int, end: int, target: int, depth: int, *, lasti: bool, ours: bool) -> None:
         self.start = start
         self.end = end
         self.target = target
         self.depth = depth
         self.lasti = lasti
+        self.ours = ours
         self.pushed = "le" if lasti else "e"
         self.seen: tuple[str, int] | None = None
 
@@ -74,6 +76,8 @@ class Listing:
         body: first and last offset (exclusive) of the part in which `import daifu_bc` is the user's own.
 
     Attributes:
+        code: the code object.
+        body: as given.
         starts: offset of each instruction, of its first EXTENDED_ARG if it has any.
         ends: offset behind each instruction and its caches.
         effects: what each one does.
@@ -90,6 +94,7 @@ class Listing:
 
     def __init__(self, code: CodeType, body: tuple[int, int]) -> None:
         self.code = code
+        self.body = body
         self.starts: list[int] = []
         self.ends: list[int] = []
         self.effects: list[Effect] = []
@@ -174,7 +179,7 @@ class Listing:
         code = self.code
         special: dict[tuple[str, int], str] = {}
         if code.co_varnames[:1] == (".0",):  # the iterator that a comprehension is called with
-            special["LOAD_FAST", 0] = special["LOAD_FAST_BORROW", 0] = "i"
+            special.update({(name, 0): "i" for name in ("LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_FAST_CHECK")})
         if pyversion.VERSION >= (3, 14):
             for index, constant in enumerate(code.co_consts):
                 if type(constant) is CodeType and constant.co_flags & inspect.CO_GENERATOR:
@@ -275,6 +280,7 @@ class Listing:
             if handler is None:
                 self.refuse_all(f"no instruction starts at its handler's offset {target}", where=where)
             reached = end
-            entry = Covering(start, end, handler, values[3] >> 1, bool(values[3] & 1))
+            ours = not self.body[0] <= target < self.body[1]
+            entry = Covering(start, end, handler, values[3] >> 1, lasti=bool(values[3] & 1), ours=ours)
             self.entries.append(entry)
             covering[first:last] = [entry] * (last - first)

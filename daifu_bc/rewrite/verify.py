@@ -7,7 +7,7 @@ object with nothing but barriers added (this module)?
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Final, NamedTuple
 
@@ -21,6 +21,11 @@ _SAME: Final = (
 _PLAIN: Final = (str, bytes, int, bool, float, complex, type(None), type(...))
 
 
+# Kinds of entries in a line table (CPython's Objects/locations.md), and how many numbers some have.
+_SHORT, _ONE_LINE, _NO_PLACE = 9, 12, 15
+_NUMBERS: Final = {13: 1, 14: 4, _NO_PLACE: 0}
+
+
 class _Body(NamedTuple):
     """Where the pristine instructions are.
 
@@ -28,11 +33,13 @@ class _Body(NamedTuple):
         first: offset of the first one.
         last: offset behind the last one.
         moved: a pristine offset of an instruction -> its offset now.
+        whole: whether not a byte has changed.
     """
 
     first: int
     last: int
     moved: Callable[[int], int]
+    whole: bool = True
 
 
 class _Handler(NamedTuple):
@@ -91,7 +98,7 @@ def _find_body(built: CodeType, pristine: CodeType) -> _Body:
     ends = [*new.starts, new.ends[-1]]
     moved = {old.starts[place]: ends[now] for place, now in enumerate(places[:-1])}
     moved[size] = ends[places[-1]]
-    return _Body(ends[places[0]], moved[size], moved.__getitem__)
+    return _Body(ends[places[0]], moved[size], moved.__getitem__, whole=False)
 
 
 def _align(old: Listing, new: Listing, start: int) -> list[int]:
@@ -172,35 +179,57 @@ def _is_plain(constant: object) -> bool:
     return type(constant) in _PLAIN
 
 
+def _line_entries(listing: Listing, position: int) -> Iterator[tuple[int, bool]]:
+    """(length in units, whether it has a line) of each entry of the line table from `position` on.
+
+    CPython reads it without looking where it ends.
+    """
+    table = listing.code.co_linetable
+    size = len(table)
+    while position < size:
+        head = table[position]
+        kind = head >> 3 & 15
+        start = position = position + 1
+        while position < size and not table[position] & 0x80:
+            position += 1
+        rest = table[start:position]
+        if kind <= _SHORT:
+            whole = len(rest) == 1
+        elif kind <= _ONE_LINE:
+            whole = len(rest) == 2
+        else:
+            numbers = sum(not byte & 64 for byte in rest)
+            whole = numbers == _NUMBERS[kind] and not (rest and rest[-1] & 64)
+        if not head & 0x80 or not whole:
+            listing.refuse_all("the line table cannot be read", f"the entry at byte {start - 1} is none")
+        yield (head & 7) + 1, kind != _NO_PLACE
+
+
 def _check_lines(listing: Listing, pristine: CodeType, body: _Body) -> None:
     """The body has its lines, and so has everything else: `inspect.stack()` fails where there is none."""
     built = listing.code
     first, last = body.first, body.last
-    reached = 0
-    for start, end, line in built.co_lines():
-        if line is None and (start < first or end > last):
-            place = next(
-                place
-                for place, offset in enumerate(listing.starts)
-                if listing.ends[place] > start and not first <= offset < last
+    table, old_table = built.co_linetable, pristine.co_linetable
+    kept = first == 0 and table.startswith(old_table)
+    offset = last if kept else 0
+    for units, has_line in _line_entries(listing, len(old_table) if kept else 0):
+        end = offset + 2 * units
+        if not has_line and (offset < first or end > last):
+            at = offset if offset < first else max(offset, last)
+            listing.refuse(
+                "it has no line", next(place for place, stop in enumerate(listing.ends) if stop > at)
             )
-            listing.refuse("it has no line", place)
-        reached = end
-    if reached != listing.ends[-1]:
-        listing.refuse_all(f"the line table covers {reached} bytes of {listing.ends[-1]}")
-    old_table = pristine.co_linetable
-    if first == 0 and built.co_linetable.startswith(old_table) and built.co_linetable[len(old_table)] & 0x80:
+        offset = end
+    if offset != listing.ends[-1]:
+        listing.refuse_all(f"the line table covers {offset} bytes of {listing.ends[-1]}")
+    if kept:
         return
     old = list(pristine.co_positions())
     new = list(built.co_positions())
-    if last - first == 2 * len(old):
-        if new[first // 2 : last // 2] != old:
-            at = next(unit for unit, position in enumerate(old) if new[first // 2 + unit] != position)
-            listing.refuse_all("the body's positions have changed", where=f", offset {first + 2 * at}")
-        return
-    for offset in Listing(pristine, (0, len(pristine.co_code))).starts:
-        if new[body.moved(offset) // 2] != old[offset // 2]:
-            listing.refuse_all("the body's positions have changed", where=f", offset {body.moved(offset)}")
+    starts = range(0, 2 * len(old), 2) if body.whole else Listing(pristine, (0, 2 * len(old))).starts
+    for start in starts:
+        if new[body.moved(start) // 2] != old[start // 2]:
+            listing.refuse_all("the body's positions have changed", where=f", offset {body.moved(start)}")
 
 
 def _check_jumps(listing: Listing, body: _Body) -> None:
