@@ -5,6 +5,7 @@ from __future__ import annotations
 import opcode
 from types import CodeType
 from typing import Final, NamedTuple
+from weakref import WeakKeyDictionary
 
 from daifu_bc import pyversion
 from daifu_bc.analysis.code import Instruction
@@ -93,10 +94,18 @@ def variable_name(code: CodeType, number: int) -> str:
     return [*rest, *code.co_freevars][number - len(names)]
 
 
+_merged: WeakKeyDictionary[Flow, frozenset[int]] = WeakKeyDictionary()
+
+
 def is_merged(flow: Flow, origin: int) -> bool:
     """Whether an item of this origin may have been made elsewhere as well, as in `a if c else b`."""
     same = flow._same
-    return bool(same) and (origin in same or origin in same.values())
+    if not same:
+        return False
+    known = _merged.get(flow)
+    if known is None:
+        known = _merged[flow] = frozenset(same).union(same.values())
+    return origin in known
 
 
 def expression(flow: Flow, place: int, index: int, deepest: int = _DEEPEST) -> Expression | None:

@@ -100,6 +100,8 @@ class Handler:
 
 
 _known: WeakKeyDictionary[Flow, dict[int, Handler]] = WeakKeyDictionary()
+#: Where the first entry that leads to a handler begins.
+_starts: WeakKeyDictionary[Flow, dict[int, int]] = WeakKeyDictionary()
 
 
 def handler_at(flow: Flow, entry: ExceptionEntry) -> Handler:
@@ -169,8 +171,12 @@ def _find_manager(flow: Flow, handler: Handler, entry: ExceptionEntry) -> None:
     maker = flow.index[exits[-1][1]]
     if flow.instructions[maker].opcode in _BEFORE_WITH:
         handler.manager = expression(flow, maker, -1)
-    start = min(other.start for other in flow.entries if other.target == handler.target)
-    place = flow.index.get(start)
+    starts = _starts.get(flow)
+    if starts is None:
+        starts = _starts[flow] = {}
+        for other in flow.entries:
+            starts.setdefault(other.target, other.start)
+    place = flow.index.get(starts[handler.target])
     if place is not None:
         handler.bound = _stored(flow, place)
 

@@ -9,6 +9,8 @@ from typing import Final, NamedTuple
 
 from daifu_bc.recovery.spots import Verdict
 
+__all__ = ["Route", "Verdict", "leave_alone", "remember", "remembered"]
+
 
 class Route(NamedTuple):
     """One way that an exception takes from the end of a task or of a thread's work to those who wait for it.
