@@ -110,7 +110,7 @@ def test_vaccinated_programs(
 ) -> None:
     """What is handled is held nowhere; what escapes is held somewhere, at latest in the outermost frame."""
     monkeypatch.setattr(policy, "somebody_answers", lambda: False)
-    judging = intercept.judge
+    judging = judge
 
     def watched(exception: BaseException, frame: FrameType) -> Verdict:
         answer = judging(exception, frame)
