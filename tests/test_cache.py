@@ -84,6 +84,15 @@ def test_damage_is_ignored(project: Project, counted: list[str]) -> None:
         assert path.read_bytes()[:16] == good[:16], "it is written anew"
 
 
+def test_a_copy_is_as_good(project: Project, counted: list[str]) -> None:
+    project.write("alpha.py")
+    project.load("alpha")
+    (path,) = project.caches()
+    path.write_bytes(path.read_bytes())
+    assert is_vaccinated(project.load("alpha").f)
+    assert counted == ["alpha"]
+
+
 @pytest.mark.parametrize("other", ["version of ours", "build of the interpreter"])
 def test_what_another_one_wrote_is_ignored(
     project: Project, counted: list[str], monkeypatch: pytest.MonkeyPatch, other: str

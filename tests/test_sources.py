@@ -35,6 +35,16 @@ def test_what_was_loaded_is_remembered(path: str) -> None:
     assert sources.remembered(path) == b"old = 1\n"
 
 
+def test_a_packed_text(path: str) -> None:
+    sources.remember_packed(path, sources.pack(Path(path).read_bytes()))
+    edit(path)
+    sources.remember_file(path)
+    assert sources.lines(path) == ["old = 1", ""]
+    sources.remember_packed(path, sources.pack(b"x = 2\n")[:-1])
+    assert sources.lines(path) is None
+    assert sources.unpack(sources.pack(b"")) == b""
+
+
 def test_a_file_is_read_once(path: str) -> None:
     sources.remember_file(path)
     edit(path)

@@ -6,8 +6,11 @@ import importlib.util
 import linecache
 import os
 import time
+import zlib
 
+# Texts by the name of their file; those that came from a cache stay packed until somebody asks for them.
 _loaded: dict[str, bytes] = {}
+_packed: dict[str, bytes] = {}
 
 # A file that was written after this module was loaded need not be the text that the running code came from.
 _STARTED = time.time()
@@ -21,6 +24,39 @@ def remember(filename: str, source: bytes) -> None:
         source: the file's content.
     """
     _loaded[filename] = source
+    _packed.pop(filename, None)
+
+
+def remember_packed(filename: str, packed: bytes) -> None:
+    """Keep the text that a file's code was compiled from.
+
+    Args:
+        filename: the file's name as the code objects give it.
+        packed: the file's content, as from `pack`.
+    """
+    _packed[filename] = packed
+    _loaded.pop(filename, None)
+
+
+def pack(source: bytes) -> bytes:
+    """Return a text in a form that is short and fast to read from a file.
+
+    Args:
+        source: the text; an empty one stays empty.
+    """
+    return zlib.compress(source) if source else b""
+
+
+def unpack(packed: bytes) -> bytes | None:
+    """Return the text that `pack` was given, or None if `packed` is damaged.
+
+    Args:
+        packed: what `pack` returned.
+    """
+    try:
+        return zlib.decompress(packed) if packed else b""
+    except zlib.error:
+        return None
 
 
 def remember_file(filename: str) -> None:
@@ -29,7 +65,7 @@ def remember_file(filename: str) -> None:
     Args:
         filename: the file's name as the code objects give it.
     """
-    if filename in _loaded or filename.startswith("<"):
+    if filename in _loaded or filename in _packed or filename.startswith("<"):
         return
     try:
         with open(filename, "rb") as file:
@@ -44,6 +80,11 @@ def remembered(filename: str) -> bytes | None:
     Args:
         filename: the file's name as the code objects give it.
     """
+    packed = _packed.pop(filename, None)
+    if packed is not None:
+        source = unpack(packed)
+        if source is not None:
+            _loaded[filename] = source
     return _loaded.get(filename)
 
 
@@ -54,6 +95,7 @@ def forget(filename: str) -> None:
         filename: the file's name as the code objects give it.
     """
     _loaded.pop(filename, None)
+    _packed.pop(filename, None)
 
 
 def lines(filename: str) -> list[str] | None:
@@ -65,7 +107,7 @@ def lines(filename: str) -> list[str] | None:
     Args:
         filename: the file's name as the code objects give it.
     """
-    source = _loaded.get(filename)
+    source = remembered(filename)
     if source is not None:
         try:
             return importlib.util.decode_source(source).split("\n")

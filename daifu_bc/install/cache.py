@@ -1,8 +1,8 @@
 """Vaccinated code on disk, beside the interpreter's own cache: ``__pycache__/name.<tag>-daifu-<version>.pyc``.
 
 Guarantees: a file that is damaged, foreign or out of date is taken for absent; a file is whole or not there at
-all; a cache that cannot be written changes nothing. The source text lies in the file with the code that it was
-compiled into, so that one read gives both.
+all; a cache that cannot be written changes nothing. The source text lies in the file, packed, with the code that
+it was compiled into, so that one read gives both.
 
 An entry belongs to one build of CPython, one version of daifu_bc, and one state of the file that the code was
 compiled from (time of change in nanoseconds, and size).
@@ -16,14 +16,17 @@ import marshal
 import os
 import struct
 import sys
+import time
 from types import CodeType
 from typing import NamedTuple
 
 #: Our version, a part of the key and of the file's name.
 OUR_VERSION = "0.1.0"
 
-_FORMAT = 1
-_HEADER = struct.Struct("<qqq8s")  # time of change, size, length of the code, checksum of what follows
+_FORMAT = 3
+# Time of change and size of the file that the code is from; time of writing; length of the code; checksum of what
+# follows. The time of writing is that of the cache file too, in whole seconds, which every file system can keep.
+_HEADER = struct.Struct("<qqqq8s")
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # What decides how vaccinated code looks. An edit there makes a new key, where daifu_bc may be edited: in a checkout.
@@ -48,11 +51,12 @@ class Entry(NamedTuple):
 
     Attributes:
         code: the vaccinated module code.
-        source: the text that it was compiled from; empty if there is none.
+        packed_source: the text that it was compiled from, packed (see `daifu_bc.analysis.sources`); empty if
+            there is none.
     """
 
     code: CodeType
-    source: bytes
+    packed_source: bytes
 
 
 def state_of(path: str) -> State | None:
@@ -106,13 +110,18 @@ def load(path: str, state: State, filename: str) -> Entry | None:
     try:
         with open(path, "rb", buffering=0) as file:
             data = file.read()
+            touched = os.fstat(file.fileno()).st_mtime_ns
         key = _key()
         start = len(key) + _HEADER.size
         if not data.startswith(key):
             return None
-        changed, size, code_length, checksum = _HEADER.unpack_from(data, len(key))
+        changed, size, written, code_length, checksum = _HEADER.unpack_from(data, len(key))
+        if (changed, size) != state:
+            return None
         content = memoryview(data)[start:]
-        if (changed, size) != state or importlib.util.source_hash(content) != checksum:
+        # Damaged code could take the interpreter down. A file that nobody touched since we wrote it is as good as
+        # the interpreter's own, which has no checksum; reading one takes a tenth of an import's time.
+        if touched != written and importlib.util.source_hash(content) != checksum:
             return None
         code = marshal.loads(content[:code_length])
     except (OSError, ValueError, EOFError, TypeError, struct.error):
@@ -137,13 +146,15 @@ def store(path: str, state: State, entry: Entry, mode: int = 0o644) -> None:
     temporary = f"{path}.{os.getpid()}-{id(entry)}"
     try:
         code = marshal.dumps(entry.code)
-        content = code + entry.source
+        content = code + entry.packed_source
         checksum = importlib.util.source_hash(content)
         os.makedirs(os.path.dirname(path), exist_ok=True)
+        written = int(time.time()) * 1_000_000_000
         descriptor = os.open(temporary, os.O_EXCL | os.O_CREAT | os.O_WRONLY, mode & 0o666)
         try:
             with open(descriptor, "wb") as file:
-                file.write(_key() + _HEADER.pack(*state, len(code), checksum) + content)
+                file.write(_key() + _HEADER.pack(*state, written, len(code), checksum) + content)
+            os.utime(temporary, ns=(written, written))
             os.replace(temporary, path)
         except OSError:
             os.unlink(temporary)

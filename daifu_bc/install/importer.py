@@ -57,7 +57,7 @@ class VaccinatingLoader(SourceFileLoader):
         if state is not None and cached is not None:
             entry = cache.load(cached, state, path)
             if entry is not None:
-                sources.remember(path, entry.source)
+                sources.remember_packed(path, entry.packed_source)
                 return entry.code
         plain = super().get_code(fullname)
         if plain is None:
@@ -87,7 +87,7 @@ class VaccinatingBytecodeLoader(SourcelessFileLoader):
         cached = cache.path_of(path)
         if state is not None and cached is not None:
             entry = cache.load(cached, state, plain.co_filename)
-            if entry is not None and not entry.source:
+            if entry is not None and not entry.packed_source:
                 return entry.code
         return _keep(plain, path, cached, state, b"")
 
@@ -111,7 +111,7 @@ def _keep(
     # What changed while it was read must not be kept under the older state; what failed is tried again.
     if code is not plain and state is not None and cached is not None and cache.state_of(path) == state:
         mode = os.stat(path).st_mode | 0o200
-        cache.store(cached, state, cache.Entry(code, source), mode)
+        cache.store(cached, state, cache.Entry(code, sources.pack(source)), mode)
     return code
 
 
@@ -302,7 +302,7 @@ def program_code(plain: CodeType, source: bytes) -> CodeType:
     cached = cache.path_of(path)
     if state is not None and cached is not None:
         entry = cache.load(cached, state, path)
-        if entry is not None and entry.source == source:
+        if entry is not None and sources.unpack(entry.packed_source) == source:
             sources.remember(path, source)
             return entry.code
     return _keep(plain, path, cached, state, source)
