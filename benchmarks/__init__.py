@@ -1,0 +1,1 @@
+"""What daifu_bc costs, measured: `python -m benchmarks`."""

@@ -1,0 +1,46 @@
+"""The normal path: work that raises nothing, or handles what it raises in the same function."""
+
+from __future__ import annotations
+
+from benchmarks import kernels
+from benchmarks.figures import Figure
+from benchmarks.pairs import FOLDER, calibrate, interleave, settle, variants
+
+BOUND = 1.01
+#: Where a clean-up makes the exception meet a barrier, it is a crossing: its bound in microseconds.
+CROSSING_BOUND = 5.0
+
+
+def measure(quick: bool) -> list[Figure]:
+    """Vaccinated against plain, a figure for each kernel.
+
+    Each edition compiles the module anew: where code objects happen to lie in memory makes a difference of per cents,
+    and it is another one each time.
+    """
+    editions, rounds, seconds = (1, 5, 0.002) if quick else (4, 9, 0.005)
+    figures = {
+        function.__name__: Figure("normal", function.__name__, "ratio", [], BOUND)
+        for function in kernels.NORMAL
+    }
+    for name in kernels.MEETING:
+        figures[name] = Figure(
+            "normal", name, "µs", [], CROSSING_BOUND, note="meets a barrier: more per crossing"
+        )
+    for _ in range(editions):
+        plain, vaccinated, again = variants(FOLDER / "kernels.py")
+        settle()
+        for name, figure in figures.items():
+            works = [module[name] for module in (plain, vaccinated, again)]
+            count = calibrate(works[0], seconds)
+            figure.plain_unit = "ns"
+            if {work(7) for work in works} != {works[0](7)}:
+                raise AssertionError(f"{name} gives different results")
+            for first, second, third in interleave(works, count, rounds):
+                figure.plain.append(first / count * 1e9)
+                if figure.unit == "ratio":
+                    figure.values.append(second / first)
+                    figure.control.append(third / first)
+                else:
+                    figure.values.append((second - first) / count * 1e6)
+                    figure.control.append((third - first) / count * 1e6)
+    return list(figures.values())
