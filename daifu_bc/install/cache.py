@@ -23,10 +23,10 @@ from typing import NamedTuple
 #: Our version, a part of the key and of the file's name.
 OUR_VERSION = "0.1.0"
 
-_FORMAT = 3
-# Time of change and size of the file that the code is from; time of writing; length of the code; checksum of what
-# follows. The time of writing is that of the cache file too, in whole seconds, which every file system can keep.
-_HEADER = struct.Struct("<qqqq8s")
+_FORMAT = 4
+# Time of change and size of the file that the code is from; time of writing; lengths of the code and of the packed
+# source; checksum of what follows. The time of writing is that of the cache file too, in whole seconds, which every file system can keep.
+_HEADER = struct.Struct("<qqqqq8s")
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # What decides how vaccinated code looks. An edit there makes a new key, where daifu_bc may be edited: in a checkout.
@@ -115,10 +115,12 @@ def load(path: str, state: State, filename: str) -> Entry | None:
         start = len(key) + _HEADER.size
         if not data.startswith(key):
             return None
-        changed, size, written, code_length, checksum = _HEADER.unpack_from(data, len(key))
+        changed, size, written, code_length, source_length, checksum = _HEADER.unpack_from(data, len(key))
         if (changed, size) != state:
             return None
         content = memoryview(data)[start:]
+        if len(content) != code_length + source_length:
+            return None
         # Damaged code could take the interpreter down. A file that nobody touched since we wrote it is as good as
         # the interpreter's own, which has no checksum; reading one takes a tenth of an import's time.
         if touched != written and importlib.util.source_hash(content) != checksum:
@@ -153,7 +155,8 @@ def store(path: str, state: State, entry: Entry, mode: int = 0o644) -> None:
         descriptor = os.open(temporary, os.O_EXCL | os.O_CREAT | os.O_WRONLY, mode & 0o666)
         try:
             with open(descriptor, "wb") as file:
-                file.write(_key() + _HEADER.pack(*state, written, len(code), checksum) + content)
+                lengths = len(code), len(entry.packed_source)
+                file.write(_key() + _HEADER.pack(*state, written, *lengths, checksum) + content)
             os.utime(temporary, ns=(written, written))
             os.replace(temporary, path)
         except OSError:
