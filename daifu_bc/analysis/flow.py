@@ -95,6 +95,8 @@ _BEFORE_WITH, _BEFORE_ASYNC_WITH = OP.get("BEFORE_WITH", _NONE), OP.get("BEFORE_
 _LOAD_SPECIAL, _CALL, _SEND, _END_SEND = OP.get("LOAD_SPECIAL", _NONE), OP["CALL"], OP["SEND"], OP.get("END_SEND", _NONE)
 _BUILD_LIST, _CHECK_EG, _RETURN_GENERATOR = OP["BUILD_LIST"], OP["CHECK_EG_MATCH"], OP["RETURN_GENERATOR"]
 _RETURN_VALUE = OP["RETURN_VALUE"]
+#: From 3.15 a comprehension gets an iterable, and calls GET_ITER itself.
+_LOADS_ITERATOR: Final = op_set("LOAD_FAST", "LOAD_FAST_BORROW") if not pyversion.ITERATOR_IS_A_PAIR else frozenset[int]()
 # Arguments of LOAD_SPECIAL (Include/internal/pycore_opcode_utils.h).
 _ENTER, _AENTER, _EXITS = 0, 2, (1, 3)
 
@@ -178,7 +180,7 @@ class Flow:
         return depth
 
     def _is_pair(self, kind: str, origin: int) -> bool:
-        return kind == EXIT or self.instructions[self.index[origin]].opcode != _GET_AITER
+        return kind == EXIT or self.instructions[self.index[origin]].opcode == _GET_ITER
 
     def is_restart_point(self, place: int) -> bool:
         """Whether the whole state before the instruction at `place` is locals, cells and structural items."""
@@ -359,6 +361,8 @@ class Flow:
             return (*stack[:-1], (TEMPORARY, origin), (TEMPORARY, origin))
         if number == _CALL and self._enters(stack, arg):
             return (*stack[: -2 - arg], (VALUE, origin))
+        if arg == 0 and number in _LOADS_ITERATOR and self.code.co_varnames[:1] == (".0",):
+            return (*stack, (ITERATOR, origin))  # what a comprehension is given
         if number == _RETURN_GENERATOR:
             return (*stack, (TEMPORARY, origin))
         if number == _CHECK_EG:

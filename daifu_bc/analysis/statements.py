@@ -6,11 +6,12 @@ is what the line table calls a line, and each restart point at which a line begi
 
 from __future__ import annotations
 
+import __future__
 import ast
 import bisect
 from dataclasses import dataclass
 from types import CodeType
-from typing import Final
+from typing import Final, NamedTuple
 
 from daifu_bc.analysis import editions
 from daifu_bc.analysis.flow import Flow
@@ -53,19 +54,37 @@ def parse(code: CodeType) -> ast.Module | None:
     if not lines:
         return None
     known = _trees.get(code.co_filename)
-    if known is not None and known[0] == lines:
-        return known[1]
-    try:
-        tree = ast.parse("\n".join(lines))
-    except (SyntaxError, ValueError):
-        return None
-    if len(_trees) > 32:
-        _trees.clear()
-    _trees[code.co_filename] = (lines, tree)
-    return tree
+    if known is None or known.lines != lines:
+        try:
+            tree = ast.parse("\n".join(lines))
+            module = compile(tree, code.co_filename, "exec", code.co_flags & _FUTURES, dont_inherit=True)
+        except (SyntaxError, ValueError, RecursionError):
+            return None
+        if len(_trees) > 32:
+            _trees.clear()
+        known = _trees[code.co_filename] = _Text(lines, tree, _places(module))
+    # Text that was changed since, or is another program's: only what compiles to this very code is its source.
+    return known.tree if (code.co_qualname, code.co_firstlineno, code.co_code, code.co_linetable) in known.codes else None
 
 
-_trees: dict[str, tuple[list[str], ast.Module]] = {}
+class _Text(NamedTuple):
+    lines: list[str]
+    tree: ast.Module
+    codes: frozenset[tuple[str, int, bytes, bytes]]
+
+
+_trees: dict[str, _Text] = {}
+_FUTURES: Final = __future__.annotations.compiler_flag | __future__.barry_as_FLUFL.compiler_flag
+
+
+def _places(module: CodeType) -> frozenset[tuple[str, int, bytes, bytes]]:
+    found: set[tuple[str, int, bytes, bytes]] = set()
+    work = [module]
+    while work:
+        code = work.pop()
+        found.add((code.co_qualname, code.co_firstlineno, code.co_code, code.co_linetable))
+        work += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+    return frozenset(found)
 
 
 def find_function(tree: ast.Module, code: CodeType) -> Function | None:

@@ -12,7 +12,7 @@ import threading
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import CodeType, FrameType
+from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any, TextIO, cast
 
 from daifu_bc import pyversion
@@ -241,3 +241,25 @@ def visible_frames(held: FrameType, exception: BaseException) -> list[FrameView]
             inner.append(FrameView(entry.tb_frame, entry.tb_lineno or 0, held=False))
         entry = entry.tb_next
     return [*views, FrameView(held, line, held=True), *inner]
+
+
+def failed_exit(frame: FrameType, exception: BaseException) -> object | None:
+    """The bound `__exit__` that was called by `frame` and raised, if it is written in Python; else None.
+
+    The frame's stack no longer has it; but the dead frame inside knows whose method it ran.
+    """
+    entry = exception.__traceback__
+    while entry is not None and entry.tb_frame is not frame:
+        entry = entry.tb_next
+    inner = entry.tb_next if entry is not None else None
+    if inner is None:
+        return None
+    code = inner.tb_frame.f_code
+    if not code.co_argcount:
+        return None
+    manager = inner.tb_frame.f_locals.get(code.co_varnames[0])
+    for cls in type(manager).__mro__:
+        method = cls.__dict__.get("__exit__")
+        if isinstance(method, FunctionType):
+            return MethodType(method, manager) if body_of(method.__code__) is body_of(code) else None
+    return None

@@ -14,7 +14,7 @@ from daifu_bc.analysis.flow import Flow
 from daifu_bc.errors import NoPoint, Refusal
 from daifu_bc.recovery.bodies import continuation_from
 from daifu_bc.recovery.capture import Capture
-from daifu_bc.recovery.frames import ActionResult, FrameView, visible_frames
+from daifu_bc.recovery.frames import ActionResult, FrameView, failed_exit, visible_frames
 from daifu_bc.recovery.restarts import Restarts
 from daifu_bc.recovery.surgery import Operation, operate
 from daifu_bc.recovery import policy
@@ -137,7 +137,8 @@ class Hold:
         captured = self.captured
         names = frozenset(captured.frame.f_locals) if captured.code.co_varnames else frozenset[str]()
         if flow is None or flow is captured.flow:
-            return Restarts(captured.flow, captured.place, captured.items, names)
+            lost = failed_exit(captured.frame, self.exception)
+            return Restarts(captured.flow, captured.place, captured.items, names, lost)
         place = self._place or 0
         return Restarts(flow, place, flow.stacks[place] or (), names)
 
@@ -165,7 +166,10 @@ class Hold:
         self._only_held()
         start, flow = self._retry_start()
         text = self.where_next()
-        self._decide("pass", start, flow)
+        supplied = [failed_exit(self.captured.frame, self.exception)] if start.supplied else []
+        if start.raises:  # what the exit of a `with` was called for
+            supplied = [self.exception.__context__]
+        self._decide("pass", start, flow, supplied)
         return text.replace("`pass` goes on", "going on")
 
     def skip(self) -> str:

@@ -9,6 +9,7 @@ import traceback
 from types import FrameType
 
 from daifu_bc.recovery import journal, observers, policy
+from daifu_bc.recovery import verdict as verdicts
 from daifu_bc.recovery.bodies import continuation_from, continuation_of
 from daifu_bc.recovery.capture import Capture, capture
 from daifu_bc.recovery.hold import Decision, Hold, let_pass
@@ -101,6 +102,9 @@ def _clear_dead_frames(frame: FrameType, exception: BaseException) -> None:
         entry = entry.tb_next
     if isinstance(exception, MemoryError):
         gc.collect()
+
+
+verdicts.on_internal_error = lambda error: report(error)
 
 
 def report(error: BaseException) -> None:

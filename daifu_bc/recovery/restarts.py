@@ -7,7 +7,7 @@ import weakref
 from types import CodeType
 from typing import Final
 
-from daifu_bc.analysis.flow import EXIT, ITERATOR, VALUE, Flow, Stack
+from daifu_bc.analysis.flow import EXIT, EXIT_SELF, ITERATOR, VALUE, Flow, Stack
 from daifu_bc.analysis.handlers import FINALLY, WITH_EXIT, chain, chain_from, handler_at
 from daifu_bc.analysis.statements import Statement, Statements, parse
 from daifu_bc.errors import NoPoint
@@ -39,9 +39,13 @@ class Restarts:
         place: the instruction that crashed.
         held: the structural items that are still there.
         bound: names that have a value.
+        lost_exit: the `__exit__` that failed in this frame, if it can be told: it is no longer on the stack.
     """
 
-    def __init__(self, flow: Flow, place: int, held: Stack, bound: frozenset[str]) -> None:
+    def __init__(
+        self, flow: Flow, place: int, held: Stack, bound: frozenset[str], lost_exit: object | None = None
+    ) -> None:
+        self.lost_exit = lost_exit
         self.flow = flow
         self.place = place
         self.held = held
@@ -78,6 +82,9 @@ class Restarts:
             return again
         stack = self.flow.stacks[begin] if begin is not None else None
         lost = [item for item in (stack or ())[len(self.held) :]]
+        if begin is not None and self._calls_exit(begin) and self.lost_exit is not None:
+            # Handed over in its place, it is called again.
+            return Start(begin, stack or (), self.bound, supplied=1)
         if any(self.flow.kind(item) == EXIT for item in lost):
             raise NoPoint(
                 "the statement cannot be repeated: the `with` has already called its exit, and that failed",
@@ -89,6 +96,17 @@ class Restarts:
                 remedy="Use `skip`, or set the loop's variables by an action and `goto` the first line of its body.",
             )
         raise NoPoint("there is no point at which this statement could be repeated exactly", remedy="Use `goto`.")
+
+    def _calls_exit(self, place: int) -> bool:
+        """Whether the exit of a `with`, which is all that is missing on the stack, is called from here."""
+        stack = self.flow.stacks[place] or ()
+        lost = [self.flow.kind(item) for item in stack[len(self.held) :]]
+        names = [instruction.name for instruction in self.flow.instructions[place : place + 3]]
+        return (
+            stack[: len(self.held)] == self.held
+            and lost in ([EXIT], [EXIT, EXIT_SELF])
+            and all("CONST" in name for name in names)
+        )
 
     def _exit_again(self) -> Start | None:
         """The exit of a `with` that failed on an exception is called again with that exception."""
@@ -151,12 +169,21 @@ class Restarts:
             behind = [place for place in good if place > self.place]
             return self._start((behind or good)[0])
         if statement.node is None:
-            return self._next_start(base)
+            return self._next_start(base) or (self._ends(base) if self._returns(region) else None)
         if sibling is not None:
             inside = [place for place in self._region(sibling) if flow.stacks[place] == base]
             starts = [place for place in inside if self.statements.is_start(place)]
             return self._start(starts[0]) if starts else self._after(sibling, base)
         return self._after_block(statement, base)
+
+    def _returns(self, region: set[int]) -> bool:
+        return any(self.flow.instructions[place].name.startswith("RETURN_") for place in region)
+
+    def _ends(self, base: Stack) -> Start | None:
+        """The end of the function, where the compiler has left out the code that returns None."""
+        if base or self._finally(None):
+            return None
+        return Start(self.place, self.held, self.bound, returns=True)
 
     def _after_block(self, statement: Statement, base: Stack) -> Start | None:
         """Behind the last statement of a block."""
@@ -165,7 +192,7 @@ class Restarts:
             for place, stack in enumerate(flow.stacks):
                 if stack == base and self._is_implicit_return(place):
                     return self._start(place)
-            return Start(self.place, self.held, self.bound, returns=True) if not self._finally(0) else None
+            return self._ends(base)
         region = self._region(parent)
         if isinstance(parent.node, _LOOPS):
             for place in region:

@@ -159,8 +159,9 @@ def _arrange(passage: Passage, handed: list[Any]) -> list[object]:
             slots.append(cells[name].cell_contents if name in cells else passage.values[name])
     passage.values.clear()
     state: list[object] = [tuple(slots)] if slots else []
-    wanted = sum(1 for kind, _ in continuation.start.stack if kind not in (INDEX, EXIT_SELF))
-    state += items[:wanted]
+    start = continuation.start
+    wanted = sum(1 for kind, _ in start.stack if kind not in (INDEX, EXIT_SELF))
+    state += items[: wanted - start.supplied]
     state += passage.last
     passage.last = []
     passage.cells = ()

@@ -39,6 +39,7 @@ class Start:
         raises: raise the exception that is handed over last, at that place, instead of running it.
         entry: the entry that covers such a raise.
         returns: return the value that is handed over last, after leaving the blocks.
+        supplied: how many of the items, the topmost ones, come from the runtime and not from the frame.
     """
 
     place: int
@@ -48,6 +49,7 @@ class Start:
     raises: bool = False
     entry: ExceptionEntry | None = None
     returns: bool = False
+    supplied: int = 0
 
 
 @dataclass(frozen=True)

@@ -50,8 +50,8 @@ _FIXED: Final = _table(
     | LOAD_CONST - o | LOAD_SMALL_INT - o | LOAD_COMMON_CONSTANT - o | LOAD_ASSERTION_ERROR - o | LOAD_BUILD_CLASS - o
     | LOAD_LOCALS - o | LOAD_NAME - o | LOAD_CLOSURE - o | LOAD_DEREF - o | LOAD_CLASSDEREF - o
     | LOAD_FROM_DICT_OR_DEREF o o | LOAD_FROM_DICT_OR_GLOBALS o o
-    | LOAD_FAST - o | LOAD_FAST_CHECK - o | LOAD_FAST_BORROW - o | LOAD_FAST_AND_CLEAR - m
-    | LOAD_FAST_LOAD_FAST - oo | LOAD_FAST_BORROW_LOAD_FAST_BORROW - oo
+    | LOAD_FAST - o | LOAD_FAST_CHECK - o | LOAD_FAST_BORROW - b | LOAD_FAST_AND_CLEAR - m
+    | LOAD_FAST_LOAD_FAST - oo | LOAD_FAST_BORROW_LOAD_FAST_BORROW - bb
     | STORE_FAST n - | STORE_FAST_STORE_FAST nn - | STORE_FAST_LOAD_FAST n o | DELETE_FAST - -
     | STORE_NAME o - | STORE_GLOBAL o - | STORE_DEREF o - | STORE_ATTR oo - | STORE_SUBSCR ooo - | STORE_SLICE oooo -
     | DELETE_NAME - - | DELETE_GLOBAL - - | DELETE_DEREF - - | DELETE_ATTR o - | DELETE_SUBSCR oo -
@@ -178,6 +178,8 @@ _CHOICES: Final = {
     "BUILD_SLICE": 4,
     "MAKE_FUNCTION": 16,
 }
+#: No code object has as many of anything; an argument of this size could use up the memory here.
+_TOO_LARGE: Final = 1 << 24
 _LEAST: Final = dict.fromkeys(_INTO_CONTAINER, 1) | {
     "COPY": 1,
     "CONVERT_VALUE": 1,
@@ -214,12 +216,13 @@ class Effect:
         stores: slots of locals that it stores to, the topmost item's first.
         touches: whether it concerns the bits at all.
         clears: whether it puts a local aside.
+        releases: whether it is a store of our own, which must respect what is borrowed.
         returns: whether it ends the frame with nothing else on the stack.
     """
 
     __slots__ = (
         "arg", "clears", "ends", "index", "inputs", "keep", "left", "name", "need", "outputs", "pops", "raises",
-        "results", "returns", "sets", "space", "stores", "target", "touches",
+        "releases", "results", "returns", "sets", "space", "stores", "target", "touches",
     )  # fmt: skip
 
     def __init__(self, number: int, arg: int, overriding: str | None = None) -> None:
@@ -247,7 +250,7 @@ class Effect:
 
     def _shape(self) -> tuple[str, str]:
         name, arg = self.name, self.arg
-        if not _LEAST.get(name, 0) <= arg < _CHOICES.get(name, arg + 1):
+        if not _LEAST.get(name, 0) <= arg < _CHOICES.get(name, _TOO_LARGE):
             raise ValueError(f"{arg} is no argument of {name}")
         known = _FIXED.get(name) or _PEEKING.get(name)
         if known is None and name in _VARYING:
@@ -303,6 +306,7 @@ class Effect:
         elif name in ("RETURN_VALUE", "RETURN_CONST", "YIELD_VALUE"):
             need = NO_GENERATOR | NOT_RESUMED
         self.need, self.keep, self.sets, self.stores = need, ~clear, sets, stores
+        self.releases = False
         self.clears = name == "LOAD_FAST_AND_CLEAR"
         self.touches = bool(need or clear or sets or stores) or name == "COPY_FREE_VARS"
 

@@ -6,7 +6,7 @@ A stack is a string, one letter for the kind of each slot, bottom first:
     h  object that the runtime vouches for   m  object or NULL           x  second slot of a `for` (NULL or tagged, 3.15+)
     e  exception   s  saved exception    i  iterator                     L S D  list, set, dict under construction
     g  generator function, or its code   d r  daifu_bc, a function of it
-    k  cell (only where one is put aside)
+    k  cell (only where one is put aside)    b  object that is borrowed from a local (3.14+)
     c  whether the `i` below is a plain sequence    ?  anything
 
 A bit says what *may* be the case on some path, so that two states are joined by `|`.
@@ -22,8 +22,8 @@ TAGGED: Final = pyversion.LASTI_IS_TAGGED
 PAIR: Final = pyversion.ITERATOR_IS_A_PAIR
 
 #: Kinds that are objects.
-OBJECTS: Final = "ohesiLSDgkcdr" + ("" if TAGGED else "l")
-_ANY: Final = "ohesiLSDgkcdrlnmx?"
+OBJECTS: Final = "ohesiLSDgkbcdr" + ("" if TAGGED else "l")
+_ANY: Final = "ohesiLSDgkbcdrlnmx?"
 
 #: What an input asks for -> the kinds that it takes.
 ACCEPTS: Final[dict[str, frozenset[str]]] = {
@@ -47,7 +47,7 @@ ACCEPTS: Final[dict[str, frozenset[str]]] = {
 
 WORDS: Final = {
     "o": "an object", "h": "an object", "e": "an exception", "s": "a saved exception", "i": "an iterator",
-    "L": "a list", "S": "a set", "D": "a dict", "c": "an object", "g": "an object", "k": "a cell", "d": "an object", "r": "an object",
+    "L": "a list", "S": "a set", "D": "a dict", "c": "an object", "g": "an object", "k": "a cell", "b": "a borrowed object", "d": "an object", "r": "an object",
     "n": "NULL", "m": "perhaps NULL", "l": "a saved lasti", "x": "the tagged slot of a loop", "?": "something unknown",
 }  # fmt: skip
 
@@ -78,6 +78,8 @@ def _merged(one: str, other: str) -> str:
     if one == other:
         return one
     if one in OBJECTS and other in OBJECTS:
+        if "b" in (one, other):
+            return "b"
         return other if one == "h" else one if other == "h" else "o"
     pair = {one, other}
     if pair <= set(OBJECTS + "nm"):

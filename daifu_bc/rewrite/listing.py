@@ -20,6 +20,7 @@ _REMEDY: Final = (
 _EXTENDED_ARG: Final = opcode.EXTENDED_ARG
 _IMPORT_NAME: Final = opcode.opmap["IMPORT_NAME"]
 _LOAD_FAST: Final = opcode.opmap["LOAD_FAST"]
+_STORE_FAST: Final = opcode.opmap["STORE_FAST"]
 _RUNTIME: Final = "daifu_bc"
 #: Set of the annotations that a module or class has come by (PEP 649).
 _CONDITIONAL: Final = "__conditional_annotations__"
@@ -199,6 +200,9 @@ class Listing:
             effect = Effect(number, effect.arg)  # it is handed on as a cell
             effect.need |= no_cell(effect.index)
             effect.touches = True
+        elif number == _STORE_FAST:
+            effect = Effect(number, effect.arg)
+            effect.releases = True
         return effect
 
     def _effect(self, number: int, arg: int, start: int) -> Effect:

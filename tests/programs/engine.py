@@ -30,6 +30,10 @@ def can_continue_everywhere() -> bool:
 def vaccinated(code: CodeType) -> CodeType:
     """Vaccinate a module's code with all that it contains."""
     barrier = importlib.import_module(f"{PACKAGE}.rewrite.barrier")
+    sources = importlib.import_module(f"{PACKAGE}.analysis.sources")
+    # The importer does this for a module; here it is the harness that compiles.
+    with contextlib.suppress(OSError), open(code.co_filename, "rb") as file:
+        sources.remember(code.co_filename, file.read())
     result = barrier.vaccinate_code(code)
     assert isinstance(result, CodeType)
     return result
@@ -39,11 +43,15 @@ def vaccinated(code: CodeType) -> CodeType:
 def responding(responder: Callable[[Any], None]) -> Iterator[None]:
     """Let the responder answer the holds of this process."""
     policy: Any = importlib.import_module(f"{PACKAGE}.recovery.policy")
+    carriers: Any = importlib.import_module(f"{PACKAGE}.recovery.carriers")
+    # What runs the programs catches what leaves them, as the interpreter does at the very end.
+    carriers.set_carrier("tests.programs.run", carriers.EVERY, carriers.OUTERMOST)
     policy.set_playbook(responder)
     try:
         yield
     finally:
         policy.set_playbook(None)
+        carriers.set_carrier("tests.programs.run", carriers.EVERY, None)
 
 
 @contextlib.contextmanager
