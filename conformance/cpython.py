@@ -121,11 +121,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--reuse-plain", action="store_true", help="take plain results that lie there already"
     )
     parser.add_argument("--exclude", action="append", default=[], help="leave this file out")
+    parser.add_argument(
+        "--ignore", action="append", default=[], help="leave out tests of this name or pattern"
+    )
     parser.add_argument("--match", action="append", default=[], help="only tests of this name or pattern")
     chosen = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="conformance-") as temporary:
         startup = link_startup(Path(temporary))
         extra = tuple(word for pattern in chosen.match for word in ("-m", pattern))
+        extra += tuple(word for pattern in chosen.ignore for word in ("-i", pattern))
         suite = RegressionTests(chosen.python, startup, chosen.timeout, extra)
         ask = "import sys; print('%d.%d' % sys.version_info[:2])"
         version = subprocess.check_output([chosen.python, "-c", ask], text=True).strip()

@@ -106,10 +106,19 @@ def run_process(command: Sequence[str], variables: Mapping[str, str], folder: st
         log, _ = process.communicate(timeout=timeout)
         code = str(process.returncode)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
+        _end_group(process.pid)
         log, _ = process.communicate()
         code = "timeout"
+    finally:
+        _end_group(process.pid)
     return Ended(code, log, time.monotonic() - start)
+
+
+def _end_group(number: int) -> None:
+    try:
+        os.killpg(number, signal.SIGKILL)
+    except ProcessLookupError:  # it has left nothing behind
+        pass
 
 
 def link_startup(folder: Path) -> Path:
@@ -206,6 +215,8 @@ class Runner:
             self.counts["vaccinated"] += len(vaccinated.outcomes) - 1
             times = f"{plain.seconds:.1f} s, {vaccinated.seconds:.1f} s"
             print(f"{name}: {len(plain.outcomes) - 1} tests, {times}, {len(found)} differ", flush=True)
+            if plain.outcomes[PROCESS] != "done":
+                print(f"  the plain run: {plain.outcomes[PROCESS]}", flush=True)
             for difference, reason in found.items():
                 line = f"  {difference.test}: {difference.plain} -> {difference.vaccinated}"
                 if reason is not None:
