@@ -30,7 +30,9 @@ class Aligned:
 def text_of(node: ast.AST) -> str:
     """What a statement says; the bodies of definitions in it count as replaced and not as run."""
     if isinstance(node, _DEFINITIONS):
-        shallow = type(node)(**{field: getattr(node, field) for field in node._fields if hasattr(node, field)})
+        shallow = type(node)(
+            **{field: getattr(node, field) for field in node._fields if hasattr(node, field)}
+        )
         shallow.body = []
         node = shallow
     return ast.dump(node)
@@ -39,7 +41,9 @@ def text_of(node: ast.AST) -> str:
 def _header_of(node: ast.AST) -> str:
     """A compound statement without its blocks."""
     fields = {
-        field: ([] if field in _BLOCKS else getattr(node, field)) for field in node._fields if hasattr(node, field)
+        field: ([] if field in _BLOCKS else getattr(node, field))
+        for field in node._fields
+        if hasattr(node, field)
     }
     return type(node).__name__ + ast.dump(type(node)(**fields))
 
@@ -47,7 +51,9 @@ def _header_of(node: ast.AST) -> str:
 def _path(body: list[ast.stmt], target: ast.stmt) -> list[tuple[ast.AST | None, str, int]] | None:
     """The way to a statement: for each level its owner, the block's name and the index in it."""
 
-    def search(owner: ast.AST | None, name: str, block: list[ast.stmt]) -> list[tuple[ast.AST | None, str, int]] | None:
+    def search(
+        owner: ast.AST | None, name: str, block: list[ast.stmt]
+    ) -> list[tuple[ast.AST | None, str, int]] | None:
         for index, node in enumerate(block):
             here = (owner, name, index)
             if node is target:
@@ -95,13 +101,14 @@ def _partner(old: list[ast.stmt], index: int, new: list[ast.stmt]) -> ast.stmt:
     )
 
 
-def align(old: list[ast.stmt], crashed: ast.stmt, new: list[ast.stmt]) -> Aligned:
+def align(old: list[ast.stmt], crashed: ast.stmt, new: list[ast.stmt], *, whole: bool = False) -> Aligned:
     """Where the new body goes on: its first changed statement in the innermost block, else the crashed one.
 
     Args:
         old: the body that runs.
         crashed: the statement of it that crashed.
         new: the edited body.
+        whole: find the crashed statement itself, whatever has changed before it in its block.
 
     Raises:
         NoPoint: the blocks around the crashed statement are not the same.
@@ -118,9 +125,13 @@ def align(old: list[ast.stmt], crashed: ast.stmt, new: list[ast.stmt]) -> Aligne
             raise NoPoint(f"the block of line {before[index].lineno} has become another kind of statement")
         old_block, new_block = _block(before[index], name), _block(partner, name)
         if old_block is None or not new_block:
-            raise NoPoint(f"the block of line {before[index].lineno} that is being run is gone from the new text")
+            raise NoPoint(
+                f"the block of line {before[index].lineno} that is being run is gone from the new text"
+            )
         before, after = old_block, new_block
     index = path[-1][2]
+    if whole:
+        return Aligned(_partner(before, index, after), False, tuple(passed))
     same = 0
     for mine, other in zip(before, after):
         if text_of(mine) != text_of(other):
@@ -129,7 +140,9 @@ def align(old: list[ast.stmt], crashed: ast.stmt, new: list[ast.stmt]) -> Aligne
     if same > index:
         return Aligned(after[index], False, tuple(passed))
     if same >= len(after):
-        raise NoPoint("the crashed statement and all behind it in its block are gone", remedy="Use `skip` or `goto`.")
+        raise NoPoint(
+            "the crashed statement and all behind it in its block are gone", remedy="Use `skip` or `goto`."
+        )
     return Aligned(after[same], True, tuple(passed))
 
 

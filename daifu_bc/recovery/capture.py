@@ -103,5 +103,8 @@ def _same(flow: Flow, place: int, arrived: int, depth: int) -> bool:
     """Whether what is held where the exception arrived is all that the block of the raising instruction keeps."""
     stack, other = flow.stacks[place], flow.stacks[arrived]
     return (
-        stack is not None and other is not None and flow.held_depth(place) == depth and stack[:depth] == other[:depth]
+        stack is not None
+        and other is not None
+        and flow.held_depth(place) == depth
+        and stack[:depth] == other[:depth]
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import ctypes
 import dis
@@ -96,7 +95,9 @@ class FrameView:
         for instruction, line in zip(dis.get_instructions(self.code), _instruction_lines(self.code)):
             if line != self.line or not isinstance(instruction.argval, str | tuple):
                 continue
-            if not instruction.opname.startswith(("LOAD_FAST", "LOAD_NAME", "LOAD_DEREF", "LOAD_GLOBAL", "STORE_FAST_L")):
+            if not instruction.opname.startswith(
+                ("LOAD_FAST", "LOAD_NAME", "LOAD_DEREF", "LOAD_GLOBAL", "STORE_FAST_L")
+            ):
                 continue
             values = instruction.argval if isinstance(instruction.argval, tuple) else (instruction.argval,)
             for name in values:
@@ -153,7 +154,9 @@ def _compile(source: str, filename: str) -> tuple[bool, CodeType]:
     try:
         return True, compile(source.strip(), filename, "eval")
     except SyntaxError:
-        return False, cast(CodeType, compile(source if source.endswith("\n") else source + "\n", filename, "exec"))
+        return False, cast(
+            CodeType, compile(source if source.endswith("\n") else source + "\n", filename, "exec")
+        )
 
 
 def _instruction_lines(code: CodeType) -> Iterator[int | None]:

@@ -12,13 +12,14 @@ from typing import Any
 from daifu_bc.analysis import editions
 from daifu_bc.analysis.flow import Flow
 from daifu_bc.errors import NoPoint, Refusal
-from daifu_bc.recovery.bodies import continuation_from
-from daifu_bc.recovery.capture import Capture
-from daifu_bc.recovery.frames import ActionResult, FrameView, failed_exit, visible_frames
-from daifu_bc.recovery.restarts import Restarts
-from daifu_bc.recovery.surgery import Operation, operate
 from daifu_bc.recovery import policy
 from daifu_bc.recovery.answers import Verdict
+from daifu_bc.recovery.bodies import continuation_from
+from daifu_bc.recovery.capture import Capture
+from daifu_bc.recovery.edits import Operation
+from daifu_bc.recovery.frames import ActionResult, FrameView, failed_exit, visible_frames
+from daifu_bc.recovery.restarts import Restarts
+from daifu_bc.recovery.surgery import operate
 from daifu_bc.rewrite.continuation import Start
 
 _numbers = itertools.count(1)
@@ -99,7 +100,9 @@ class Hold:
         """Selects a frame by its number in `frames` or its function's name (the innermost one)."""
         if isinstance(which, int):
             if not 0 <= which < len(self.frames):
-                raise Refusal(f"there is no frame {which}", remedy=f"They are numbered 0 to {len(self.frames) - 1}.")
+                raise Refusal(
+                    f"there is no frame {which}", remedy=f"They are numbered 0 to {len(self.frames) - 1}."
+                )
             self.selected = self.frames[which]
             return self.selected
         for view in reversed(self.frames):
@@ -145,7 +148,8 @@ class Hold:
     def _retry_start(self) -> tuple[Start, Flow]:
         if self._place is not None:
             restarts = self._restarts(self._flow)
-            return Start(self._place, restarts.held, restarts.bound), self._flow
+            lost = len(restarts.held) > len(self.captured.items)
+            return Start(self._place, restarts.held, restarts.bound, supplied=int(lost)), self._flow
         return self._restarts().retry(), self.captured.flow
 
     def _decide(self, word: str, start: Start, flow: Flow, last: list[Any] | None = None) -> None:
@@ -246,7 +250,9 @@ class Hold:
             source: the new definition.
             check: only say what would change.
         """
-        operation = Operation(self.captured, self.frames, from_disk=from_disk, file=file, name=name, source=source)
+        operation = Operation(
+            self.captured, self.frames, from_disk=from_disk, file=file, name=name, source=source
+        )
         result = operate(operation, check=check)
         if not check and result.flow is not None:
             self._flow = result.flow

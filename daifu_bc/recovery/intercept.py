@@ -10,11 +10,11 @@ from types import FrameType
 
 from daifu_bc.recovery import journal, observers, policy
 from daifu_bc.recovery import verdict as verdicts
+from daifu_bc.recovery.answers import leave_alone
 from daifu_bc.recovery.bodies import continuation_from, continuation_of
 from daifu_bc.recovery.capture import Capture, capture
 from daifu_bc.recovery.hold import Decision, Hold, let_pass
 from daifu_bc.recovery.resume import Handover, Passage, cells_of, note_crash, read_locals
-from daifu_bc.recovery.answers import leave_alone
 from daifu_bc.recovery.verdict import judge
 
 _told = threading.Lock()
@@ -122,5 +122,5 @@ def report(error: BaseException) -> None:
             file=sys.__stderr__,
             flush=True,
         )
-    except Exception:  # noqa: BLE001, S110 - there is nobody left to be told
+    except Exception:  # noqa: BLE001 - there is nobody left to be told
         pass

@@ -31,6 +31,18 @@ def statements_of(flow: Flow) -> Statements:
     return made
 
 
+def calls_exit(flow: Flow, place: int, held: Stack) -> bool:
+    """Whether the exit of a `with`, which is all that is missing on the stack, is called from a place."""
+    stack = flow.stacks[place] or ()
+    lost = [flow.kind(item) for item in stack[len(held) :]]
+    names = [instruction.name for instruction in flow.instructions[place : place + 3]]
+    return (
+        stack[: len(held)] == held
+        and lost in ([EXIT], [EXIT, EXIT_SELF])
+        and all("CONST" in name for name in names)
+    )
+
+
 class Restarts:
     """The ways on from one crash.
 
@@ -49,7 +61,9 @@ class Restarts:
         self.flow = flow
         self.place = place
         self.held = held
-        self.bound = frozenset(name for name in flow.code.co_varnames if name in bound) - set(flow.code.co_cellvars)
+        self.bound = frozenset(name for name in flow.code.co_varnames if name in bound) - set(
+            flow.code.co_cellvars
+        )
         self.statements = statements_of(flow)
         self.statement = self.statements.of[place]
 
@@ -82,7 +96,7 @@ class Restarts:
             return again
         stack = self.flow.stacks[begin] if begin is not None else None
         lost = [item for item in (stack or ())[len(self.held) :]]
-        if begin is not None and self._calls_exit(begin) and self.lost_exit is not None:
+        if begin is not None and calls_exit(self.flow, begin, self.held) and self.lost_exit is not None:
             # Handed over in its place, it is called again.
             return Start(begin, stack or (), self.bound, supplied=1)
         if any(self.flow.kind(item) == EXIT for item in lost):
@@ -95,17 +109,8 @@ class Restarts:
                 "the statement cannot be repeated: the loop's next element has been taken and is gone",
                 remedy="Use `skip`, or set the loop's variables by an action and `goto` the first line of its body.",
             )
-        raise NoPoint("there is no point at which this statement could be repeated exactly", remedy="Use `goto`.")
-
-    def _calls_exit(self, place: int) -> bool:
-        """Whether the exit of a `with`, which is all that is missing on the stack, is called from here."""
-        stack = self.flow.stacks[place] or ()
-        lost = [self.flow.kind(item) for item in stack[len(self.held) :]]
-        names = [instruction.name for instruction in self.flow.instructions[place : place + 3]]
-        return (
-            stack[: len(self.held)] == self.held
-            and lost in ([EXIT], [EXIT, EXIT_SELF])
-            and all("CONST" in name for name in names)
+        raise NoPoint(
+            "there is no point at which this statement could be repeated exactly", remedy="Use `goto`."
         )
 
     def _exit_again(self) -> Start | None:
@@ -158,7 +163,9 @@ class Restarts:
         exits = {after for place in region for after in flow.successors(place) if after not in region}
         good = sorted(place for place in exits if flow.stacks[place] == base and flow.is_restart_point(place))
         if not isinstance(statement.node, ast.Return):
-            good += sorted(place for place in region if flow.stacks[place] == base and self._is_implicit_return(place))
+            good += sorted(
+                place for place in region if flow.stacks[place] == base and self._is_implicit_return(place)
+            )
         sibling = self._sibling(statement)
         if good:
             if sibling is not None:
@@ -256,7 +263,9 @@ class Restarts:
             if handler.kind == FINALLY
         }
         if target:
-            here -= {handler.target for handler in chain_from(flow, flow.entry(target)) if handler.kind == FINALLY}
+            here -= {
+                handler.target for handler in chain_from(flow, flow.entry(target)) if handler.kind == FINALLY
+            }
         return here
 
     def goto(self, line: int) -> Start:
@@ -271,9 +280,13 @@ class Restarts:
             if owner is not None and owner.first == line and self.statements.is_start(place)
         ]
         if not starts:
-            lines = sorted({owner.first for place, owner in enumerate(self.statements.of) if owner and self._open(place)})
+            lines = sorted(
+                {owner.first for place, owner in enumerate(self.statements.of) if owner and self._open(place)}
+            )
             some = ", ".join(map(str, lines[:12])) + (", ..." if len(lines) > 12 else "")
-            raise NoPoint(f"no statement of {self.flow.code.co_name} begins on line {line}", remedy=f"Lines: {some}.")
+            raise NoPoint(
+                f"no statement of {self.flow.code.co_name} begins on line {line}", remedy=f"Lines: {some}."
+            )
         fitting = [place for place in starts if self._fits(place)]
         if not fitting:
             raise NoPoint(
@@ -303,7 +316,8 @@ class Restarts:
             raise NoPoint("a module has nothing to return to", remedy="Use `skip`, `goto` or `exit`.")
         if self._finally(None):
             raise NoPoint(
-                "a `finally` would have to run on the way out", remedy="Use `goto` to a line that leaves the `try`."
+                "a `finally` would have to run on the way out",
+                remedy="Use `goto` to a line that leaves the `try`.",
             )
         return Start(self.place, self.held, self.bound, returns=True)
 
@@ -320,4 +334,3 @@ def _bodies(owner: object) -> list[list[ast.stmt]]:
     bodies += [handler.body for handler in getattr(owner, "handlers", [])]
     bodies += [case.body for case in getattr(owner, "cases", [])]
     return [body for body in bodies if isinstance(body, list)]
-

@@ -179,7 +179,11 @@ def _runner(passage: Passage, state: list[object]) -> Callable[[], Any]:
     """A callable without arguments that runs the continuation."""
     code = passage.continuation.code
     closure: Any = state.pop() if code.co_freevars else None
-    if code.co_flags & inspect.CO_OPTIMIZED or passage.namespace is None or passage.namespace is passage.scope:
+    if (
+        code.co_flags & inspect.CO_OPTIMIZED
+        or passage.namespace is None
+        or passage.namespace is passage.scope
+    ):
         function = FunctionType(code, passage.scope, code.co_name, (None,) * code.co_argcount, closure)
         first = code.co_argcount
         if code.co_kwonlyargcount:

@@ -86,7 +86,9 @@ class Assembler:
         """The following instructions stand for this line of the source."""
         self._lines.append((len(self._items), line))
 
-    def protect(self, start: Label, end: Label, target: Label | int, depth: int, *, lasti: bool = False) -> None:
+    def protect(
+        self, start: Label, end: Label, target: Label | int, depth: int, *, lasti: bool = False
+    ) -> None:
         """An exception between the labels goes to `target` (a label, or an offset in the body)."""
         self._regions.append((start, end, target, depth, lasti))
 

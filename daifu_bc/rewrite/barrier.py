@@ -164,7 +164,8 @@ def merge_entries(
     )
     merged: list[ExceptionEntry] = []
     pending = [
-        entry._replace(start=entry.start + shift, end=entry.end + shift, target=entry.target + shift) for entry in entries
+        entry._replace(start=entry.start + shift, end=entry.end + shift, target=entry.target + shift)
+        for entry in entries
     ]
     pending.reverse()
     for barrier in barriers:

@@ -189,7 +189,13 @@ def _prefix(asm: Assembler, flow: Flow, start: Start, moved: object) -> tuple[st
         _take(asm)
         asm.emit("RAISE_VARARGS", 1)
         if start.entry is not None:
-            asm.protect(first, asm.label(), InBody(moved(start.entry.target)), start.entry.depth, lasti=start.entry.lasti)
+            asm.protect(
+                first,
+                asm.label(),
+                InBody(moved(start.entry.target)),
+                start.entry.depth,
+                lasti=start.entry.lasti,
+            )
     elif start.returns:
         _take(asm)
         asm.emit("RETURN_VALUE")

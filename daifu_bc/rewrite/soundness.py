@@ -109,7 +109,9 @@ class Walk:
                     if effect.clears:
                         pushed = self._put_aside(effect.arg, mask)
                     elif effect.releases and "b" in stack[:-1]:
-                        listing.refuse("it may free an object that the stack has borrowed from the local", place)
+                        listing.refuse(
+                            "it may free an object that the stack has borrowed from the local", place
+                        )
                     mask = self._touch(effect, taken, mask, place)
                 target = targets[place]
                 if target >= 0:

@@ -121,7 +121,9 @@ class Spliced(NamedTuple):
         if not 0 <= offset < self.new[-1]:
             return -1
         place = bisect.bisect_right(self.new, offset) - 1
-        return min(self.old[place] + (offset - self.new[place]), max(self.old[place], self.old[place + 1] - 2))
+        return min(
+            self.old[place] + (offset - self.new[place]), max(self.old[place], self.old[place + 1] - 2)
+        )
 
 
 def splice(flow: Flow, unsafe: dict[int, frozenset[int]]) -> Spliced:
@@ -141,7 +143,9 @@ def splice(flow: Flow, unsafe: dict[int, frozenset[int]]) -> Spliced:
         parts.append(units)
     # Sizes: a jump may need one more EXTENDED_ARG when its distance has grown.
     sizes = [
-        sum(2 * (1 + _extensions(slot)) for _, slot in units) if units else instruction.end - instruction.start
+        sum(2 * (1 + _extensions(slot)) for _, slot in units)
+        if units
+        else instruction.end - instruction.start
         for units, instruction in zip(parts, instructions)
     ]
     caches = [(instruction.end - instruction.offset) - 2 for instruction in instructions]

@@ -16,7 +16,7 @@ from types import CodeType
 from typing import Final
 
 from daifu_bc import pyversion
-from daifu_bc.analysis.flow import EXIT, INDEX, ITERATOR, SAVED
+from daifu_bc.analysis.flow import EXIT, INDEX, SAVED
 from daifu_bc.analysis.regions import Region
 from daifu_bc.rewrite.assemble import Assembler, Label
 
@@ -85,7 +85,9 @@ def stub(asm: Assembler, region: Region, tail: Label, shift: int) -> Label:
     asm.emit("JUMP_FORWARD", tail)
     asm.protect(asked, told, guard, depth + 3)
     if region.entry is not None:
-        asm.protect(raising, raised, region.entry.target + shift, region.entry.depth, lasti=region.entry.lasti)
+        asm.protect(
+            raising, raised, region.entry.target + shift, region.entry.depth, lasti=region.entry.lasti
+        )
     asm.deepest = max(asm.deepest, depth + 8)
     return start
 
@@ -172,7 +174,9 @@ def tail(asm: Assembler, code: CodeType, line: int, *, follows: bool) -> Label:
         asm.emit("LOAD_FAST", index)
         asm.emit("LIST_APPEND", 1)
     if not follows:
-        if code.co_flags & inspect.CO_ASYNC_GENERATOR:  # it cannot return a value; the runtime keeps the handover
+        if (
+            code.co_flags & inspect.CO_ASYNC_GENERATOR
+        ):  # it cannot return a value; the runtime keeps the handover
             asm.emit("POP_TOP")
             asm.constant(None)
         asm.emit("RETURN_VALUE")

@@ -1,0 +1,227 @@
+"""What a surgery edits: one module's new text against the text that runs."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import itertools
+import linecache
+import os
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from types import CodeType, FunctionType
+from typing import Any
+
+from daifu_bc.analysis import editions, sources
+from daifu_bc.errors import Refusal
+from daifu_bc.recovery.capture import Capture
+from daifu_bc.recovery.frames import FrameView
+from daifu_bc.rewrite.barrier import pristine
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_numbers = itertools.count(1)
+#: The text that a file's functions run now, if a surgery has changed it.
+_current: dict[str, str] = {}
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What was asked for; see `Hold.surgery`."""
+
+    captured: Capture
+    frames: Sequence[FrameView]
+    from_disk: bool = False
+    file: str | None = None
+    name: str | None = None
+    source: str | None = None
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One module's new text against the one that runs.
+
+    Attributes:
+        scope: the module's globals.
+        filename: the file of the running code.
+        new_name: the file name that the new code gets.
+        old_source: the text that runs; empty if it is not known.
+        new_source: the new text.
+        alone: whether the new text is one definition and not the whole module.
+    """
+
+    scope: dict[str, Any]
+    filename: str
+    new_name: str
+    old_source: str
+    new_source: str
+    alone: bool = False
+
+    def applied(self) -> None:
+        """Remembers that this text runs now."""
+        if self.new_name == self.filename:
+            _current[self.filename] = self.new_source
+
+
+def edits_of(operation: Operation) -> Iterator[Edit]:
+    """The texts that an operation edits.
+
+    Raises:
+        Refusal: a text cannot be had or read.
+    """
+    held = next(view for view in operation.frames if view.held)
+    if operation.name is not None:
+        yield _definition_edit(operation, held)
+    elif operation.file is not None:
+        yield _module_edit(held, os.path.abspath(operation.file))
+    else:
+        yield from _disk_edits(operation, held)
+
+
+def _module_edit(held: FrameView, path: str) -> Edit:
+    return Edit(held.frame.f_globals, held.filename, path, _running_source(held.code) or "", _read(path))
+
+
+def _disk_edits(operation: Operation, held: FrameView) -> Iterator[Edit]:
+    seen: set[str] = set()
+    for view in [held, *operation.frames]:
+        filename = view.filename
+        if filename in seen or filename.startswith("<") or not (view.held or view.vaccinated):
+            continue
+        seen.add(filename)
+        old = sources.lines(filename)
+        if old is None or not os.path.exists(filename):
+            if view.held:
+                raise Refusal(
+                    f"there is no source of {filename} to compare with",
+                    remedy="Use `surgery NAME <<END ... END` with the new definition.",
+                )
+            continue
+        current, new = _current.get(filename, "\n".join(old)), _read(filename)
+        if current.rstrip("\n") != new.rstrip("\n"):
+            yield Edit(view.frame.f_globals, filename, filename, current, new)
+
+
+def _running_source(code: CodeType) -> str | None:
+    lines = editions.lines(code)
+    return None if lines is None else "\n".join(lines)
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            source = file.read()
+    except OSError as error:
+        raise Refusal(f"{path} cannot be read", why=str(error)) from None
+    try:
+        return importlib.util.decode_source(source)
+    except (SyntaxError, UnicodeDecodeError) as error:
+        raise Refusal(f"{path} cannot be decoded", why=str(error)) from None
+
+
+def _definition_edit(operation: Operation, held: FrameView) -> Edit:
+    """The module's text with one definition replaced."""
+    assert operation.name is not None
+    text = textwrap.dedent(operation.source or "").strip("\n") + "\n"
+    parse_text(text, "<surgery>")
+    scope, filename, qualname, function = _find(operation.name, held, operation.frames)
+    old = _running_source(pristine(function.__code__)) if function is not None else _running_source(held.code)
+    if old is None:
+        # No source at all: the definition alone stands for the module.
+        return Edit(scope, filename, _invent(filename, text), "", text, alone=True)
+    tree = parse_text(old, filename)
+    node = _node_at(tree, qualname)
+    if node is None:
+        raise Refusal(f"the text of {filename} has no definition of {qualname}")
+    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+    lines = old.split("\n")
+    indented = textwrap.indent(text, " " * node.col_offset).rstrip("\n").split("\n")
+    # Decorators that the new text does not repeat stay.
+    given = parse_text(text, "<surgery>").body
+    if node.decorator_list and len(given) == 1 and not getattr(given[0], "decorator_list", True):
+        first = node.lineno
+    new = "\n".join([*lines[: first - 1], *indented, *lines[node.end_lineno or first :]])
+    return Edit(scope, filename, _invent(filename, new), old, new)
+
+
+def _invent(filename: str, text: str) -> str:
+    """A name for text that is in no file, known to linecache so that tracebacks show it."""
+    name = f"<surgery {next(_numbers)} of {os.path.basename(filename)}>"
+    linecache.cache[name] = (len(text), None, [line + "\n" for line in text.split("\n")], name)
+    return name
+
+
+def _find(
+    name: str, held: FrameView, frames: Sequence[FrameView]
+) -> tuple[dict[str, Any], str, str, FunctionType | None]:
+    """Globals, file, qualified name and function of what a name means at the held frame."""
+    for view in [held, *reversed(frames)]:
+        if name in (view.code.co_qualname, view.code.co_name) and view.code.co_name != "<module>":
+            return view.frame.f_globals, view.filename, view.code.co_qualname, None
+    for scope in [held.frame.f_globals, *(view.frame.f_globals for view in reversed(frames))]:
+        found = _look_up(scope, name)
+        if found is not None:
+            return found.__globals__, pristine(found.__code__).co_filename, found.__code__.co_qualname, found
+    parts = name.split(".")
+    for cut in range(len(parts) - 1, 0, -1):
+        module = sys.modules.get(".".join(parts[:cut]))
+        found = _look_up(vars(module), ".".join(parts[cut:])) if module is not None else None
+        if found is not None:
+            return found.__globals__, pristine(found.__code__).co_filename, found.__code__.co_qualname, found
+    raise Refusal(
+        f"{name} is no function that can be found from here",
+        remedy="Write `f`, `Class.method` or `module.f`.",
+    )
+
+
+def _look_up(scope: dict[str, Any], name: str) -> FunctionType | None:
+    first, *rest = name.split(".")
+    thing: Any = scope.get(first)
+    for part in rest:
+        thing = vars(thing).get(part) if isinstance(thing, type) or hasattr(thing, "__dict__") else None
+    if isinstance(thing, staticmethod | classmethod):
+        thing = thing.__func__
+    if isinstance(thing, property):
+        thing = thing.fget
+    while isinstance(thing, FunctionType) and "__wrapped__" in thing.__dict__:
+        thing = thing.__dict__["__wrapped__"]
+    return thing if isinstance(thing, FunctionType) else None
+
+
+def _node_at(tree: ast.Module, qualname: str) -> Definition | None:
+    """The last definition of a qualified name."""
+    found = None
+    for path, node in definitions(tree):
+        if path == qualname:
+            found = node
+    return found
+
+
+def definitions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, Definition]]:
+    """The definitions in a tree with their qualified names, in the order of the text."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, DEFINITIONS):
+            path = prefix + node.name
+            yield path, node
+            yield from definitions(node, path + ("." if isinstance(node, ast.ClassDef) else ".<locals>."))
+        elif not isinstance(node, ast.Lambda):
+            yield from definitions(node, prefix)
+
+
+def parse_text(source: str, filename: str) -> ast.Module:
+    """The syntax tree of new text.
+
+    Raises:
+        Refusal: it is no valid Python.
+    """
+    try:
+        return ast.parse(source, filename)
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None)
+        where = f"{filename}:{line}" if line else filename
+        raise Refusal(
+            "the new text is not valid Python", place=where, why=str(getattr(error, "msg", error)),
+            remedy="Nothing has been changed; mend the text and say `surgery` again.",
+        ) from None  # fmt: skip

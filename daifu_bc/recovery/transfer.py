@@ -1,0 +1,117 @@
+"""Where the crashed frame goes on in the new body of its function."""
+
+from __future__ import annotations
+
+import ast
+from types import CodeType
+
+from daifu_bc.analysis.align import align
+from daifu_bc.analysis.flow import Flow
+from daifu_bc.analysis.statements import find_function, parse
+from daifu_bc.errors import NoPoint, Refusal
+from daifu_bc.recovery.bodies import flow_of
+from daifu_bc.recovery.capture import Capture
+from daifu_bc.recovery.restarts import calls_exit, statements_of
+
+_KEEP = "Keep the blocks around the crashed statement as they are."
+
+
+def transfer(captured: Capture, code: CodeType, tree: ast.Module) -> tuple[Flow, int, list[str]]:
+    """Where a new body goes on: at its first changed statement in the crashed one's block, else at the crashed one.
+
+    Args:
+        captured: the crashed frame.
+        code: the new pristine code object.
+        tree: the syntax tree that it was compiled from.
+
+    Returns:
+        The new body's analysis, the place in it, and what there is to say about it.
+
+    Raises:
+        NoPoint: the blocks around the crashed statement are not the same.
+        Refusal: the new body needs variables of an outer function that the frame does not have.
+    """
+    known = set(captured.code.co_freevars) | set(captured.code.co_cellvars)
+    missing = [name for name in code.co_freevars if name not in known]
+    if missing:
+        raise Refusal(
+            f"the new body uses {', '.join(missing)} of the function around it, which the running one does not",
+            remedy="Pass the value in another way.",
+        )
+    flow = flow_of(code)
+    old_tree = parse(captured.code)
+    old = find_function(old_tree, captured.code) if old_tree is not None else None
+    new = find_function(tree, code)
+    statement = statements_of(captured.flow).of[captured.place]
+    if old is None or new is None or statement is None or statement.node is None:
+        return flow, _same_rank(captured, flow), []
+    exits = _exit_place(captured)
+    aligned = align(old.body, statement.node, new.body, whole=exits)
+    notes = ["the new body goes on at its first changed statement"] if aligned.changed and not exits else []
+    if aligned.passed:
+        lines = ", ".join(map(str, aligned.passed))
+        notes.append(f"line {lines} has changed too, but has already run: it is not run again by itself")
+    return flow, _place(captured, flow, aligned.statement, exits), notes
+
+
+def _exit_place(captured: Capture) -> bool:
+    """Whether the crash was in the exit of a `with`."""
+    begin = statements_of(captured.flow).begin_of(captured.place)
+    return begin is not None and calls_exit(captured.flow, begin, captured.items)
+
+
+def _place(captured: Capture, flow: Flow, statement: ast.stmt, exits: bool) -> int:
+    table = statements_of(flow)
+    kinds = captured.kinds
+    depth = _block_depth(captured)
+    for place, owner in enumerate(table.of):
+        if owner is None or owner.first != statement.lineno or not table.is_start(place):
+            continue
+        found = flow.kinds(place)
+        if exits:
+            if found[: len(kinds)] == kinds and calls_exit(
+                flow, place, (flow.stacks[place] or ())[: len(kinds)]
+            ):
+                return place
+        elif found == kinds[: len(found)] and len(found) >= depth:
+            return place
+    raise NoPoint(
+        f"line {statement.lineno} of the new text is no place at which the run could go on", remedy=_KEEP
+    )
+
+
+def _block_depth(captured: Capture) -> int:
+    """How many items the block of the crashed statement keeps."""
+    begin = statements_of(captured.flow).begin_of(captured.place)
+    stack = captured.flow.stacks[begin] if begin is not None else None
+    return min(len(stack), len(captured.kinds)) if stack is not None else len(captured.kinds)
+
+
+def _same_rank(captured: Capture, flow: Flow) -> int:
+    """Without a statement to go by (a lambda, a generator expression, no source): the same start by number and line."""
+    begin = statements_of(captured.flow).begin_of(captured.place)
+    if begin is None:
+        raise NoPoint("the crashed statement has no beginning that could be found again", remedy=_KEEP)
+    old, new = _starts(captured.flow), _starts(flow)
+    wanted = captured.flow.kinds(begin)
+    if len(old) == len(new) and flow.kinds(new[old.index(begin)]) == wanted:
+        return new[old.index(begin)]
+    line = statements_of(captured.flow).of[begin]
+    table = statements_of(flow)
+    for place in new:
+        owner = table.of[place]
+        if (
+            line is not None
+            and owner is not None
+            and owner.first == line.first
+            and flow.kinds(place) == wanted
+        ):
+            return place
+    raise NoPoint(
+        "without the source of the running body it cannot be told where the new one goes on", remedy=_KEEP
+    )
+
+
+def _starts(flow: Flow) -> list[int]:
+    table = statements_of(flow)
+    return [place for place in range(len(flow.instructions)) if table.is_start(place)]
