@@ -18,7 +18,6 @@ KINDS: Final = frozenset(
         "bytecode",  # the test looks at instructions, constants, names, tables or positions of code objects
         "size",  # the test measures the size of code or how deep something of a given size nests
         "tracing",  # the test traces, monitors or steps through its own code, or lists the frames of the interpreter
-        "installation",  # the test looks at finders, loaders or caches, where vaccinated code comes from
     }
 )
 
