@@ -31,6 +31,8 @@ def _cache_sizes() -> list[int]:
 
 CACHES: Final = _cache_sizes()
 _JUMPS: Final = frozenset(opcode.hasjrel) - _NO_JUMP
+_MAKE_CELL: Final = opcode.opmap["MAKE_CELL"]
+_RESUME: Final = opcode.opmap["RESUME"]
 
 
 class Instruction:
@@ -149,3 +151,27 @@ def encode_exception_entries(entries: list[ExceptionEntry]) -> bytes:
         number(target // 2, 0)
         number(depth << 1 | lasti, 0)
     return bytes(table)
+
+
+def slot_names(code: CodeType) -> tuple[str, ...]:
+    """The names of a frame's slots: locals, cells that are no locals, free variables (`co_localsplusnames`)."""
+    cells = tuple(name for name in code.co_cellvars if name not in code.co_varnames)
+    return code.co_varnames + cells + code.co_freevars
+
+
+def cells_at_start(code: CodeType) -> tuple[str, ...]:
+    """The cells that exist from the first statement on, in the order of their slots; the free ones come last.
+
+    A cell variable of an inlined comprehension (3.12+) gets its cell only there, and its slot is empty elsewhere.
+    """
+    names = slot_names(code)
+    made: set[int] = set()
+    raw = code.co_code
+    offset = extended = 0
+    while offset < len(raw) and raw[offset] != _RESUME:
+        number, arg = raw[offset], raw[offset + 1] | extended
+        extended = arg << 8 if number == EXTENDED_ARG else 0
+        if number == _MAKE_CELL:
+            made.add(arg)
+        offset += 2 + 2 * CACHES[number]
+    return tuple(names[slot] for slot in sorted(made)) + code.co_freevars

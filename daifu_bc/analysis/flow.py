@@ -30,9 +30,9 @@ VALUE: Final = "value"  # parked: a return value over a `finally`, a loop's next
 TEMPORARY: Final = "temporary"
 
 #: Kinds that take two slots, with the kind of the second one.
-_SECOND: Final = (
-    {EXIT: EXIT_SELF} if pyversion.EXIT_IS_A_PAIR else {}
-) | ({ITERATOR: INDEX} if pyversion.ITERATOR_IS_A_PAIR else {})
+_SECOND: Final = ({EXIT: EXIT_SELF} if pyversion.EXIT_IS_A_PAIR else {}) | (
+    {ITERATOR: INDEX} if pyversion.ITERATOR_IS_A_PAIR else {}
+)
 # The second slots; and a saved lasti, which only the interpreter's own clean-up code finds below it.
 _NEVER_ALONE: Final = frozenset({EXIT_SELF, INDEX, LASTI})
 
@@ -49,20 +49,26 @@ def op_set(*names: str) -> frozenset[int]:
 
 
 def _starting(*prefixes: str) -> frozenset[int]:
-    return frozenset(number for name, number in opcode.opmap.items() if name.startswith(prefixes) and number < 256)
+    return frozenset(
+        number for name, number in opcode.opmap.items() if name.startswith(prefixes) and number < 256
+    )
 
 
 #: Instructions after which the next one does not run.
-ENDS: Final = op_set("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE", "JUMP_FORWARD", "INTERPRETER_EXIT") | (
-    _starting("JUMP_BACKWARD")
-)
+ENDS: Final = op_set(
+    "RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE", "JUMP_FORWARD", "INTERPRETER_EXIT"
+) | (_starting("JUMP_BACKWARD"))
 RETURNS: Final = op_set("RETURN_VALUE")
 _SILENT: Final = (  # leave no new item on the stack, whatever they take
     _starting("STORE_", "DELETE_", "POP_", "JUMP_", "RETURN_")
     - op_set("STORE_FAST_LOAD_FAST", "RETURN_GENERATOR", "STORE_FAST")
     | op_set("STORE_FAST", "RAISE_VARARGS", "RERAISE", "LIST_APPEND", "SET_ADD", "MAP_ADD", "LIST_EXTEND")
-    | op_set("SET_UPDATE", "DICT_UPDATE", "DICT_MERGE", "IMPORT_STAR", "PRINT_EXPR", "END_FOR", "END_ASYNC_FOR")
-    | op_set("NOP", "RESUME", "MAKE_CELL", "COPY_FREE_VARS", "CACHE", "NOT_TAKEN", "SETUP_ANNOTATIONS", "KW_NAMES")
+    | op_set(
+        "SET_UPDATE", "DICT_UPDATE", "DICT_MERGE", "IMPORT_STAR", "PRINT_EXPR", "END_FOR", "END_ASYNC_FOR"
+    )
+    | op_set(
+        "NOP", "RESUME", "MAKE_CELL", "COPY_FREE_VARS", "CACHE", "NOT_TAKEN", "SETUP_ANNOTATIONS", "KW_NAMES"
+    )
     | op_set("PRECALL", "TRACE_RECORD", "INTERPRETER_EXIT", "EXTENDED_ARG")
 )
 _MANY: Final = {  # results, where they are not one
@@ -82,9 +88,27 @@ _MANY: Final = {  # results, where they are not one
 _KEEPS_INPUTS: Final = op_set("FOR_ITER", "GET_ANEXT", "WITH_EXCEPT_START", "COPY", "SWAP", "NOP", "RESUME")
 #: Take nothing from the stack.
 _NO_INPUTS: Final = (
-    _starting("LOAD_FAST", "LOAD_CONST", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLOSURE", "LOAD_SMALL", "LOAD_COMMON")
-    | _starting("JUMP_", "DELETE_FAST", "DELETE_GLOBAL", "DELETE_NAME", "DELETE_DEREF", "MAKE_CELL", "COPY_FREE")
-    | op_set("LOAD_BUILD_CLASS", "LOAD_ASSERTION_ERROR", "LOAD_COMMON_CONSTANT", "PUSH_NULL", "LOAD_LOCALS", "LOAD_CLASSDEREF")
+    _starting(
+        "LOAD_FAST",
+        "LOAD_CONST",
+        "LOAD_GLOBAL",
+        "LOAD_NAME",
+        "LOAD_DEREF",
+        "LOAD_CLOSURE",
+        "LOAD_SMALL",
+        "LOAD_COMMON",
+    )
+    | _starting(
+        "JUMP_", "DELETE_FAST", "DELETE_GLOBAL", "DELETE_NAME", "DELETE_DEREF", "MAKE_CELL", "COPY_FREE"
+    )
+    | op_set(
+        "LOAD_BUILD_CLASS",
+        "LOAD_ASSERTION_ERROR",
+        "LOAD_COMMON_CONSTANT",
+        "PUSH_NULL",
+        "LOAD_LOCALS",
+        "LOAD_CLASSDEREF",
+    )
     | op_set("NOT_TAKEN", "SETUP_ANNOTATIONS", "NOP")
 ) - op_set("JUMP_IF_FALSE_OR_POP", "JUMP_IF_TRUE_OR_POP", "NOP")
 OP: Final = opcode.opmap
@@ -92,11 +116,18 @@ _NONE: Final = -1
 _GET_ITER, _FOR_ITER, _SWAP, _COPY = OP["GET_ITER"], OP["FOR_ITER"], OP["SWAP"], OP["COPY"]
 _PUSH_EXC_INFO, _POP_EXCEPT, _GET_AITER = OP["PUSH_EXC_INFO"], OP["POP_EXCEPT"], OP["GET_AITER"]
 _BEFORE_WITH, _BEFORE_ASYNC_WITH = OP.get("BEFORE_WITH", _NONE), OP.get("BEFORE_ASYNC_WITH", _NONE)
-_LOAD_SPECIAL, _CALL, _SEND, _END_SEND = OP.get("LOAD_SPECIAL", _NONE), OP["CALL"], OP["SEND"], OP.get("END_SEND", _NONE)
+_LOAD_SPECIAL, _CALL, _SEND, _END_SEND = (
+    OP.get("LOAD_SPECIAL", _NONE),
+    OP["CALL"],
+    OP["SEND"],
+    OP.get("END_SEND", _NONE),
+)
 _BUILD_LIST, _CHECK_EG, _RETURN_GENERATOR = OP["BUILD_LIST"], OP["CHECK_EG_MATCH"], OP["RETURN_GENERATOR"]
 _RETURN_VALUE = OP["RETURN_VALUE"]
 #: From 3.15 a comprehension gets an iterable, and calls GET_ITER itself.
-_LOADS_ITERATOR: Final = op_set("LOAD_FAST", "LOAD_FAST_BORROW") if not pyversion.ITERATOR_IS_A_PAIR else frozenset[int]()
+_LOADS_ITERATOR: Final = (
+    op_set("LOAD_FAST", "LOAD_FAST_BORROW") if not pyversion.ITERATOR_IS_A_PAIR else frozenset[int]()
+)
 # Arguments of LOAD_SPECIAL (Include/internal/pycore_opcode_utils.h).
 _ENTER, _AENTER, _EXITS = 0, 2, (1, 3)
 
@@ -204,12 +235,18 @@ class Flow:
         instruction = self.instructions[place]
         if instruction.opcode in _KEEPS_INPUTS:
             return depth
-        left = len(stack) - max(1, self._inputs(instruction)) if instruction.opcode not in _NO_INPUTS else len(stack)
+        left = (
+            len(stack) - max(1, self._inputs(instruction))
+            if instruction.opcode not in _NO_INPUTS
+            else len(stack)
+        )
         return self._whole(stack, depth, left) if left < depth else depth
 
     def _whole(self, stack: Stack, depth: int, left: int) -> int:
         """The largest number of items, at most `left`, that does not split a pair."""
-        while left and left < depth and stack[left][0] in _NEVER_ALONE and stack[left][1] == stack[left - 1][1]:
+        while (
+            left and left < depth and stack[left][0] in _NEVER_ALONE and stack[left][1] == stack[left - 1][1]
+        ):
             left -= 1
         return left
 
@@ -233,7 +270,9 @@ class Flow:
     def successors(self, place: int) -> list[int]:
         """Places that normally follow the instruction at `place`; no exception edges."""
         instruction = self.instructions[place]
-        result = [] if instruction.opcode in ENDS else [place + 1] if place + 1 < len(self.instructions) else []
+        result = (
+            [] if instruction.opcode in ENDS else [place + 1] if place + 1 < len(self.instructions) else []
+        )
         if instruction.target is not None:
             result.append(self.index[instruction.target])
         return result
@@ -372,7 +411,7 @@ class Flow:
         effect = _effect(number, arg, jump)
         if number in _SILENT:
             return stack[:effect] if effect else stack
-        if number == _SEND and jump and _END_SEND == _NONE or number == _END_SEND:
+        if (number == _SEND and jump and _END_SEND == _NONE) or number == _END_SEND:
             # What an `async for` or `async with` awaited is parked until its target takes it.
             below = stack[:-2]
             kind = VALUE if below and below[-1][0] in (ITERATOR, EXIT, EXIT_SELF) else TEMPORARY

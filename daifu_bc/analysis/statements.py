@@ -5,8 +5,8 @@ is what the line table calls a line, and each restart point at which a line begi
 """
 
 from __future__ import annotations
-
 import __future__
+
 import ast
 import bisect
 from dataclasses import dataclass
@@ -64,7 +64,11 @@ def parse(code: CodeType) -> ast.Module | None:
             _trees.clear()
         known = _trees[code.co_filename] = _Text(lines, tree, _places(module))
     # Text that was changed since, or is another program's: only what compiles to this very code is its source.
-    return known.tree if (code.co_qualname, code.co_firstlineno, code.co_code, code.co_linetable) in known.codes else None
+    return (
+        known.tree
+        if (code.co_qualname, code.co_firstlineno, code.co_code, code.co_linetable) in known.codes
+        else None
+    )
 
 
 class _Text(NamedTuple):
@@ -211,7 +215,11 @@ class Statements:
             return True
         for here in before:
             other = self.of[here]
-            if here < first_covered(flow) or other is not mine or flow.structural(here) != flow.structural(place):
+            if (
+                here < first_covered(flow)
+                or other is not mine
+                or flow.structural(here) != flow.structural(place)
+            ):
                 return True
         return False
 

@@ -63,14 +63,15 @@ def body_of(code: CodeType) -> CodeType:
 
 def locate(frame: FrameType) -> tuple[CodeType, int]:
     """The pristine code of a frame and the offset at which it is; -1 in code of ours."""
-    code = frame.f_code
+    return body_of(frame.f_code), pristine_offset(frame.f_code, frame.f_lasti)
+
+
+def pristine_offset(code: CodeType, offset: int) -> int:
+    """The offset in the pristine code that one of `code` stands for; -1 in code of ours."""
     continuation = _continuations.get(code)
     if continuation is not None:
-        return continuation.flow.code, continuation.pristine_offset(frame.f_lasti)
-    if not is_vaccinated(code):
-        return code, frame.f_lasti
-    original = pristine(code)
-    return original, frame.f_lasti if frame.f_lasti < len(original.co_code) else -1
+        return continuation.pristine_offset(offset)
+    return offset if not is_vaccinated(code) or offset < len(pristine(code).co_code) else -1
 
 
 def has_barriers(code: CodeType) -> bool:

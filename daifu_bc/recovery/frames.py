@@ -16,7 +16,9 @@ from typing import Any, TextIO, cast
 
 from daifu_bc import pyversion
 from daifu_bc.analysis import editions
-from daifu_bc.recovery.bodies import body_of, has_barriers, is_launch, is_ours, locate
+from daifu_bc.recovery.bodies import body_of, has_barriers, is_launch, is_ours, locate, pristine_offset
+from daifu_bc.recovery.listing import listing
+from daifu_bc.recovery.working import program_runs
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,8 @@ class ActionResult:
     """What running code in a frame gave.
 
     Attributes:
-        output: what it printed; the repr of its value, if it was an expression.
+        output: what it printed.
+        value: its value, if it was an expression.
         error: what it raised, or None.
         traceback: that error's traceback, without frames of ours.
     """
@@ -32,6 +35,7 @@ class ActionResult:
     output: str
     error: BaseException | None = None
     traceback: str = ""
+    value: object = None
 
 
 class FrameView:
@@ -41,10 +45,13 @@ class FrameView:
         frame: the frame.
         line: the line that it is at.
         held: whether the exception stopped in it.
+        offset: where it is in its code, if the frame itself cannot tell.
     """
 
-    def __init__(self, frame: FrameType, line: int, *, held: bool) -> None:
+    def __init__(self, frame: FrameType, line: int, *, held: bool, offset: int = -1) -> None:
         self.frame = frame
+        #: Offset of its present instruction in the pristine code.
+        self.offset = offset if offset >= 0 else locate(frame)[1]
         self.line = line
         self.held = held
         self.code: CodeType = body_of(frame.f_code)
@@ -107,10 +114,7 @@ class FrameView:
 
     def disassembly(self) -> str:
         """Its instructions, the present one marked."""
-        text = io.StringIO()
-        _, offset = locate(self.frame)
-        dis.dis(self.code, file=text, depth=0)
-        return text.getvalue() + ("" if offset < 0 else f"(at offset {offset})\n")
+        return listing(self.code, self.offset)
 
     def assign(self, name: str, value: object) -> None:
         """Gives a local another value; the running frame sees it."""
@@ -120,7 +124,8 @@ class FrameView:
     def evaluate(self, expression: str) -> Any:
         """The value of an expression in the frame; raises whatever it raises."""
         code = compile(expression.strip(), "<expression>", "eval")
-        return eval(code, self.frame.f_globals, _namespace(self.frame))
+        with program_runs():
+            return eval(code, self.frame.f_globals, self.frame.f_locals)
 
     def act(self, source: str, filename: str = "<action>") -> ActionResult:
         """Runs code in the frame, in this thread: with its locals, cells and globals."""
@@ -128,26 +133,23 @@ class FrameView:
         frame = self.frame
         error: BaseException | None = None
         text = ""
+        value: object = None
         try:
             expression, code = _compile(source, filename)
             namespace = frame.f_locals
-            with _redirected(output):
+            with _redirected(output), program_runs():
                 if expression:
                     value = eval(code, frame.f_globals, namespace)
-                    if value is not None:
-                        print(repr(value))
                 else:
                     exec(code, frame.f_globals, namespace)
         except BaseException as raised:  # noqa: BLE001 - an action may raise what it likes; the hold stays
-            error = raised
             text = _traceback(raised)
+            # Its traceback would keep this frame alive, and this frame the error.
+            error = raised.with_traceback(None)
+            error.__context__ = None
         finally:
             write_locals(frame)
-        return ActionResult(output.getvalue(), error, text)
-
-
-def _namespace(frame: FrameType) -> Any:
-    return frame.f_locals
+        return ActionResult(output.getvalue(), error, text, value)
 
 
 def _compile(source: str, filename: str) -> tuple[bool, CodeType]:
@@ -210,6 +212,7 @@ def _traceback(error: BaseException) -> str:
     entry = error.__traceback__
     while entry is not None and is_ours(entry.tb_frame):
         entry = entry.tb_next
+    error.__context__ = None  # the held exception: nobody wants to read it again here
     return "".join(traceback.format_exception(type(error), error, entry))
 
 
@@ -235,15 +238,15 @@ def visible_frames(held: FrameType, exception: BaseException) -> list[FrameView]
     views.reverse()
     entry = exception.__traceback__
     inner: list[FrameView] = []
-    line = held.f_lineno or 0
+    line, offset = held.f_lineno or 0, -1
     while entry is not None:
         if entry.tb_frame is held:
-            line = entry.tb_lineno or line
+            line, offset = entry.tb_lineno or line, pristine_offset(held.f_code, entry.tb_lasti)
             inner = []
         elif not is_ours(entry.tb_frame) and not is_running_continuation(entry.tb_frame):
             inner.append(FrameView(entry.tb_frame, entry.tb_lineno or 0, held=False))
         entry = entry.tb_next
-    return [*views, FrameView(held, line, held=True), *inner]
+    return [*views, FrameView(held, line, held=True, offset=offset), *inner]
 
 
 def failed_exit(frame: FrameType, exception: BaseException) -> object | None:

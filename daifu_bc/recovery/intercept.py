@@ -8,14 +8,16 @@ import threading
 import traceback
 from types import FrameType
 
+from daifu_bc.analysis.code import cells_at_start
 from daifu_bc.recovery import journal, observers, policy
 from daifu_bc.recovery import verdict as verdicts
 from daifu_bc.recovery.answers import leave_alone
 from daifu_bc.recovery.bodies import continuation_from, continuation_of
 from daifu_bc.recovery.capture import Capture, capture
 from daifu_bc.recovery.hold import Decision, Hold, let_pass
-from daifu_bc.recovery.resume import Handover, Passage, cells_of, note_crash, read_locals
+from daifu_bc.recovery.resume import Handover, Passage, note_crash, read_locals
 from daifu_bc.recovery.verdict import judge
+from daifu_bc.recovery.working import room_to_work, working
 
 _told = threading.Lock()
 _reported: set[str] = set()
@@ -23,6 +25,9 @@ _reported: set[str] = set()
 
 def intercept(_module: object, exception: BaseException) -> Handover | None:
     """Asked by a stub with the exception alone; None lets it go on as if nothing had been there."""
+    if working.busy:  # an exception of our own code, where that is vaccinated too
+        return None
+    working.busy = True
     watch_again = observers.pause()
     try:
         frame = sys._getframe(1)
@@ -33,10 +38,13 @@ def intercept(_module: object, exception: BaseException) -> Handover | None:
             leave_alone(exception)
             return None
         return _hold(frame, exception, verdict)
+    except (RecursionError, MemoryError):  # there is no room for us
+        return None
     except Exception as error:  # noqa: BLE001 - rule 1
         report(error)
         return None
     finally:
+        working.busy = False
         for let in watch_again:
             let()
 
@@ -49,7 +57,19 @@ def _hold(frame: FrameType, exception: BaseException, verdict: object) -> Handov
         leave_alone(exception)
         return None
     handover: Handover | None = None
-    journal.held(hold)
+    with room_to_work(exception):
+        journal.held(hold)
+        handover = _answered(hold, captured)
+        if handover is None:
+            leave_alone(exception)
+            return None
+        _clear_dead_frames(frame, exception)
+    return handover
+
+
+def _answered(hold: Hold, captured: Capture) -> Handover | None:
+    """What the one who answers has decided, prepared; None if the exception goes on."""
+    handover: Handover | None = None
     try:
         policy.respond(hold)
         decision = hold.decision
@@ -57,10 +77,6 @@ def _hold(frame: FrameType, exception: BaseException, verdict: object) -> Handov
             handover = _prepare(captured, decision)
     finally:
         hold.close()
-    if handover is None:
-        leave_alone(exception)
-        return None
-    _clear_dead_frames(frame, exception)
     return handover
 
 
@@ -75,7 +91,7 @@ def _prepare(captured: Capture, decision: Decision) -> Handover:
             continuation,
             captured.kinds,
             list(captured.items),
-            cells_of(captured.code),
+            cells_at_start(captured.code),
             read_locals(frame, captured.code),
             namespace,
             frame.f_globals,

@@ -7,6 +7,7 @@ import weakref
 from types import CodeType
 from typing import Final
 
+from daifu_bc.analysis.code import cells_at_start
 from daifu_bc.analysis.flow import EXIT, EXIT_SELF, ITERATOR, VALUE, Flow, Stack
 from daifu_bc.analysis.handlers import FINALLY, WITH_EXIT, chain, chain_from, handler_at
 from daifu_bc.analysis.statements import Statement, Statements, parse
@@ -62,7 +63,7 @@ class Restarts:
         self.place = place
         self.held = held
         self.bound = frozenset(name for name in flow.code.co_varnames if name in bound) - set(
-            flow.code.co_cellvars
+            cells_at_start(flow.code)
         )
         self.statements = statements_of(flow)
         self.statement = self.statements.of[place]
@@ -138,6 +139,10 @@ class Restarts:
         if found is None:
             raise NoPoint("there is no code behind this statement", remedy="Use `goto` or `return`.")
         return found
+
+    def base(self) -> Stack:
+        """The stack before the crashed statement."""
+        return self.held if self.statement is None else self._base(self.statement)
 
     def _base(self, statement: Statement) -> Stack:
         """The stack before a statement: the smallest one among its instructions that is still held."""

@@ -17,6 +17,7 @@ from types import CellType, CodeType, FrameType, FunctionType, MethodType
 from typing import Any
 
 from daifu_bc import pyversion
+from daifu_bc.analysis.code import cells_at_start
 from daifu_bc.analysis.flow import EXIT_SELF, INDEX, SAVED, Item
 from daifu_bc.rewrite.continuation import Continuation
 
@@ -150,7 +151,7 @@ def _arrange(passage: Passage, handed: list[Any]) -> list[object]:
     items.reverse()
     cells = dict(zip(passage.cells, places))
     code = continuation.located.flow.code
-    names = set(code.co_cellvars)
+    names = set(cells_at_start(code))
     slots: list[object] = []
     for name in continuation.slots:
         if name in names:
@@ -259,19 +260,14 @@ def delegate(_module: object, generator: Any) -> Delegate:
     return Delegate(generator)
 
 
-def cells_of(code: CodeType) -> tuple[str, ...]:
-    """The names of the cells that a tail hands over, in its order."""
-    own = [name for name in code.co_varnames if name in set(code.co_cellvars)]
-    return (*own, *(name for name in code.co_cellvars if name not in own), *code.co_freevars)
-
-
 def read_locals(frame: FrameType, code: CodeType) -> dict[str, object]:
     """The values of the plain locals of a frame (no cells), and nothing of them kept by the frame's snapshot."""
     if not code.co_flags & inspect.CO_OPTIMIZED:
         return {}
-    cells = set(code.co_cellvars)
+    cells = set(cells_at_start(code))
     known = frame.f_locals
-    values = {name: known[name] for name in code.co_varnames if name not in cells and name in known}
+    # Names that an action has added are there too: a new body may have them as locals.
+    values = {name: value for name, value in known.items() if name not in cells}
     if not pyversion.LOCALS_WRITE_THROUGH:
         known.clear()
     return values

@@ -6,12 +6,12 @@ import ast
 from types import CodeType
 
 from daifu_bc.analysis.align import align
-from daifu_bc.analysis.flow import Flow
+from daifu_bc.analysis.flow import Flow, Stack
 from daifu_bc.analysis.statements import find_function, parse
 from daifu_bc.errors import NoPoint, Refusal
 from daifu_bc.recovery.bodies import flow_of
 from daifu_bc.recovery.capture import Capture
-from daifu_bc.recovery.restarts import calls_exit, statements_of
+from daifu_bc.recovery.restarts import Restarts, calls_exit, statements_of
 
 _KEEP = "Keep the blocks around the crashed statement as they are."
 
@@ -47,11 +47,12 @@ def transfer(captured: Capture, code: CodeType, tree: ast.Module) -> tuple[Flow,
         return flow, _same_rank(captured, flow), []
     exits = _exit_place(captured)
     aligned = align(old.body, statement.node, new.body, whole=exits)
+    depth = len(_base(captured)) if aligned.changed else _block_depth(captured)
     notes = ["the new body goes on at its first changed statement"] if aligned.changed and not exits else []
     if aligned.passed:
         lines = ", ".join(map(str, aligned.passed))
         notes.append(f"line {lines} has changed too, but has already run: it is not run again by itself")
-    return flow, _place(captured, flow, aligned.statement, exits), notes
+    return flow, _place(captured, flow, aligned.statement, depth, exits), notes
 
 
 def _exit_place(captured: Capture) -> bool:
@@ -60,10 +61,15 @@ def _exit_place(captured: Capture) -> bool:
     return begin is not None and calls_exit(captured.flow, begin, captured.items)
 
 
-def _place(captured: Capture, flow: Flow, statement: ast.stmt, exits: bool) -> int:
+def _base(captured: Capture) -> Stack:
+    """The stack before the crashed statement as a whole: a changed loop begins anew, with its new header."""
+    restarts = Restarts(captured.flow, captured.place, captured.items, frozenset())
+    return restarts.base() if restarts.statement is not None else captured.items
+
+
+def _place(captured: Capture, flow: Flow, statement: ast.stmt, depth: int, exits: bool) -> int:
     table = statements_of(flow)
     kinds = captured.kinds
-    depth = _block_depth(captured)
     for place, owner in enumerate(table.of):
         if owner is None or owner.first != statement.lineno or not table.is_start(place):
             continue
@@ -73,7 +79,7 @@ def _place(captured: Capture, flow: Flow, statement: ast.stmt, exits: bool) -> i
                 flow, place, (flow.stacks[place] or ())[: len(kinds)]
             ):
                 return place
-        elif found == kinds[: len(found)] and len(found) >= depth:
+        elif found == kinds[: len(found)] and len(found) == depth:
             return place
     raise NoPoint(
         f"line {statement.lineno} of the new text is no place at which the run could go on", remedy=_KEEP

@@ -14,7 +14,7 @@ from types import CodeType
 from typing import Final
 
 from daifu_bc import pyversion
-from daifu_bc.analysis.code import ExceptionEntry, encode_exception_entries
+from daifu_bc.analysis.code import ExceptionEntry, cells_at_start, encode_exception_entries, slot_names
 from daifu_bc.analysis.flow import EXIT, EXIT_SELF, INDEX, ITERATOR, SAVED, Flow, Stack, op_set
 from daifu_bc.analysis.regions import regions
 from daifu_bc.errors import NoPoint
@@ -223,13 +223,11 @@ def _take(asm: Assembler) -> None:
 
 def _load_locals(asm: Assembler, code: CodeType, bound: frozenset[str]) -> tuple[str, ...]:
     """Stores locals and cells into their slots; the names in the order in which they are expected."""
-    own = [name for name in code.co_cellvars if name not in code.co_varnames]
-    cells = set(code.co_cellvars)
+    all_slots = slot_names(code)
+    cells = [name for name in cells_at_start(code) if name not in code.co_freevars]
     names = [name for name in code.co_varnames if name in cells or name in bound]
-    indices = [code.co_varnames.index(name) for name in names]
-    for place, name in enumerate(own):
-        names.append(name)
-        indices.append(len(code.co_varnames) + place)
+    names += [name for name in cells if name not in code.co_varnames]
+    indices = [all_slots.index(name) for name in names]
     # Parameters got a dummy from the call; those that are unbound lose it.
     parameters = code.co_argcount + code.co_kwonlyargcount
     parameters += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)

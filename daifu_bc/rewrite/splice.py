@@ -11,7 +11,7 @@ import bisect
 import opcode
 from typing import Final, NamedTuple
 
-from daifu_bc.analysis.code import EXTENDED_ARG
+from daifu_bc.analysis.code import EXTENDED_ARG, cells_at_start
 from daifu_bc.analysis.flow import Flow, op_set
 
 _OP: Final = opcode.opmap
@@ -55,7 +55,7 @@ def checked_loads(flow: Flow, place: int, bound: frozenset[str]) -> dict[int, fr
         Place of an instruction -> the slots that it must check.
     """
     code = flow.code
-    cells = set(code.co_cellvars)
+    cells = set(cells_at_start(code))
     unbound = frozenset(
         index for index, name in enumerate(code.co_varnames) if name not in bound and name not in cells
     )

@@ -16,6 +16,7 @@ from types import CodeType
 from typing import Final
 
 from daifu_bc import pyversion
+from daifu_bc.analysis.code import cells_at_start, slot_names
 from daifu_bc.analysis.flow import EXIT, INDEX, SAVED
 from daifu_bc.analysis.regions import Region
 from daifu_bc.rewrite.assemble import Assembler, Label
@@ -164,14 +165,10 @@ def tail(asm: Assembler, code: CodeType, line: int, *, follows: bool) -> Label:
     """
     start = asm.label()
     asm.line(line)
-    cells = len(code.co_varnames)
-    own = set(code.co_cellvars) & set(code.co_varnames)
-    for index, name in enumerate(code.co_varnames):
-        if name in own:
-            asm.emit("LOAD_FAST", index)
-            asm.emit("LIST_APPEND", 1)
-    for index in range(cells, cells + len(code.co_cellvars) - len(own) + len(code.co_freevars)):
-        asm.emit("LOAD_FAST", index)
+    names = slot_names(code)
+    cells = cells_at_start(code)
+    for name in cells:
+        asm.emit("LOAD_FAST", names.index(name))
         asm.emit("LIST_APPEND", 1)
     if not follows:
         if (
@@ -182,7 +179,7 @@ def tail(asm: Assembler, code: CodeType, line: int, *, follows: bool) -> Label:
         asm.emit("RETURN_VALUE")
         return start
     for index, name in enumerate(code.co_varnames if code.co_flags & inspect.CO_OPTIMIZED else ()):
-        if name not in own:  # what the continuation has now must not be kept alive by this frame
+        if name not in cells:  # what the continuation has now must not be kept alive by this frame
             asm.constant(None)
             asm.emit("STORE_FAST", index)
     _follow(asm, code.co_flags)

@@ -1,0 +1,54 @@
+"""That our own code runs in this thread: exceptions in it are none of the program's, and it needs room on the stack."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Final
+
+#: Frames that a hold may use on top of a stack that is full.
+_ROOM: Final = 3000
+
+
+class _Working(threading.local):
+    """Whether this thread is in our code."""
+
+    busy = False
+
+
+working = _Working()
+_lock = threading.Lock()
+_raised: list[int] = []  # limits that were in force before holds raised them, oldest first
+
+
+@contextlib.contextmanager
+def program_runs() -> Iterator[None]:
+    """The program's own code runs within: an action, an expression."""
+    busy, working.busy = working.busy, False
+    try:
+        yield
+    finally:
+        working.busy = busy
+
+
+@contextlib.contextmanager
+def room_to_work(exception: BaseException) -> Iterator[None]:
+    """Raises the recursion limit while a hold for a full stack lasts."""
+    if not isinstance(exception, RecursionError):
+        yield
+        return
+    with _lock:
+        _raised.append(sys.getrecursionlimit())
+        sys.setrecursionlimit(_raised[0] + _ROOM)
+    try:
+        yield
+    finally:
+        with _lock:
+            before = _raised[0]
+            _raised.pop()
+            if not _raised:
+                # Our own frames may still be too deep for the old limit; those who come next are not.
+                with contextlib.suppress(RecursionError):
+                    sys.setrecursionlimit(before)
