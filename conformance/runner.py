@@ -171,6 +171,8 @@ class Runner:
             names: the parts.
             jobs: how many run at the same time.
         """
+        # A job that the shell has put into the background ignores Ctrl-C, and so would all its children.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         with ThreadPoolExecutor(jobs) as pool:
             list(pool.map(self.check, names))
         return self.conclude()
@@ -196,7 +198,9 @@ class Runner:
     def _result(self, name: str, mode: Mode) -> Result:
         kept = self.folder / mode / f"{name}.json"
         if mode == "plain" and self.reuse_plain and kept.exists():
-            return Result(**json.loads(kept.read_text(encoding="utf-8")))
+            earlier = Result(**json.loads(kept.read_text(encoding="utf-8")))
+            if earlier.outcomes[PROCESS] == "done":
+                return earlier
         result = self.suite.run(name, mode)
         kept.write_text(json.dumps(asdict(result), indent=1), encoding="utf-8")
         kept.with_suffix(".log").write_text(result.log, encoding="utf-8")
