@@ -538,6 +538,18 @@ def test_no_instruction(code: CodeType, pristine: CodeType) -> None:
     refused(patched(code, load.offset, "RAISE_VARARGS", 3), pristine, "3 is no argument of RAISE_VARARGS")
 
 
+@pytest.mark.skipif(not pyversion.HAS_PRECALL, reason="there is no PRECALL")
+def test_a_call_of_another_number_of_arguments(code: CodeType, pristine: CodeType) -> None:
+    before = find(code, len(pristine.co_code), "PRECALL")[0]
+    refused(patched(code, before.offset, "PRECALL", 5), pristine, "no CALL of as many arguments follows it")
+
+
+@pytest.mark.skipif("KW_NAMES" not in dis.opmap, reason="a call takes them from the stack")
+def test_names_of_keyword_arguments(code: CodeType, pristine: CodeType) -> None:
+    load = find(code, len(pristine.co_code), "LOAD_CONST")[0]
+    refused(patched(code, load.offset, "KW_NAMES", 0), pristine, "no call with as many keyword arguments")
+
+
 # -- what it refuses: everything else --------------------------------------------------------------------------
 
 
@@ -591,6 +603,14 @@ def test_changed_attributes(code: CodeType, pristine: CodeType) -> None:
 
 
 LASTI_KEPT = ("SWAP", "POP_EXCEPT", "SWAP", "POP_TOP")
+
+
+@pytest.mark.skipif(not pyversion.BORROWED_LOADS, reason="each load takes a reference")
+def test_a_local_that_is_let_go_while_it_is_borrowed(code: CodeType, pristine: CodeType) -> None:
+    first, _, third = find(code, len(pristine.co_code), "LOAD_CONST", "LOAD_CONST", "IMPORT_NAME")
+    mutant = patched(code, first.offset, "LOAD_FAST_BORROW", 0)
+    verify(mutant, pristine)
+    refused(patched(mutant, third.offset, "STORE_FAST", 0), pristine, "borrowed from the local")
 
 
 @pytest.mark.skipif(not pyversion.LASTI_IS_TAGGED, reason="lasti is an object")

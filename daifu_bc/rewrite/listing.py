@@ -31,6 +31,9 @@ _LANDINGS: Final = {
     ),
     "SEND": ("END_SEND",) if pyversion.VERSION >= (3, 12) else (),
 }
+_WITH_NEIGHBOURS: Final = frozenset(
+    {"COPY_FREE_VARS", "PRECALL", "KW_NAMES", "RETURN_GENERATOR", "YIELD_VALUE"}
+)
 
 
 def _cache_units() -> list[int]:
@@ -221,14 +224,11 @@ class Listing:
             self.refuse(f"{effect.index} is beyond the {kind}", place, f"there are {limits[effect.space]}")
         if effect.space == CELLS and effect.index not in self.cells:
             self.refuse("the variable is no cell", place)
-        if effect.name == "KW_NAMES" and type(self.code.co_consts[effect.index]) is not tuple:
-            self.refuse("the names of the keyword arguments are no tuple", place)
         self.effects.pop()
         self.starts.pop()
 
     def _aim(self, jumps: list[tuple[int, int]]) -> None:
-        code, effects, place_at = self.code, self.effects, self.place_at
-        generates = bool(code.co_flags & GENERATOR_FLAGS)
+        effects, place_at = self.effects, self.place_at
         for place, offset in jumps:
             target = place_at.get(offset)
             if target is None:
@@ -241,13 +241,31 @@ class Listing:
             ):
                 self.refuse(f"it has to lead to {' and '.join(landing)}", place)
         for place, effect in enumerate(effects):
-            if effect.name == "COPY_FREE_VARS" and effect.arg != len(code.co_freevars):
-                self.refuse(f"there are {len(code.co_freevars)} free variables", place)
-            elif effect.name in ("YIELD_VALUE", "RETURN_GENERATOR"):
-                if not generates:
-                    self.refuse("it is in no generator", place, "the flags do not say so")
-                if effect.name == "YIELD_VALUE" and effects[place + 1].name != "RESUME":
-                    self.refuse("no RESUME follows it", place)
+            if effect.name in _WITH_NEIGHBOURS:
+                self._check_neighbours(place, effect)
+
+    def _check_neighbours(self, place: int, effect: Effect) -> None:
+        """What an instruction takes for granted of the code object, or of the one behind it."""
+        following = self.effects[place + 1]  # the last one ends a path, and is none of these
+        if effect.name == "COPY_FREE_VARS":
+            count = len(self.code.co_freevars)
+            if effect.arg != count:
+                self.refuse(f"there are {count} free variables", place)
+        elif effect.name == "PRECALL":
+            if (following.name, following.arg) != ("CALL", effect.arg):
+                self.refuse("no CALL of as many arguments follows it", place)
+        elif effect.name == "KW_NAMES":
+            names = self.code.co_consts[effect.arg]
+            if (
+                following.name not in ("PRECALL", "CALL")
+                or type(names) is not tuple
+                or len(names) > following.arg
+            ):
+                self.refuse("no call with as many keyword arguments follows it", place)
+        elif not self.code.co_flags & GENERATOR_FLAGS:
+            self.refuse("it is in no generator", place, "the flags do not say so")
+        elif effect.name == "YIELD_VALUE" and following.name != "RESUME":
+            self.refuse("no RESUME follows it", place)
 
     def _read_table(self) -> None:
         table = self.code.co_exceptiontable
