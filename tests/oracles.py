@@ -195,7 +195,7 @@ def differences(expected: Outcome, seen: Outcome, *, places: bool = True, column
         return [f"the expectation itself: {expected.death}"]
     found = [f"refused: {refusal}" for refusal in seen.refusals]
     names = ["events", "result", "error", "thread_errors", "stderr"]
-    names += ["places"] * places + ["columns"] * columns
+    names += ["places", "thread_places"] * places + ["columns"] * columns
     for name in names:
         wanted, given = getattr(expected, name), getattr(seen, name)
         if wanted != given:

@@ -34,6 +34,13 @@ def crash_points(program: GridProgram) -> list[list[int]]:
     return [[number] for number in sorted({1, min(2, calls), calls})]
 
 
+def crashing_line(program: GridProgram, at: list[int]) -> int:
+    """The line of the program that crashes."""
+    crashed = run_plain(program.source, Plan("at", at), sourceless=program.sourceless)
+    places = crashed.places or crashed.thread_places
+    return int(places[-1].rpartition(":")[2]) if places else 0
+
+
 def check(program: GridProgram, what: str, found: list[str]) -> None:
     """Fail with the program's text if anything was found."""
     if found:
@@ -74,10 +81,11 @@ def test_skip(program: GridProgram) -> None:
 
 @with_remedy("surgery")
 def test_surgery(program: GridProgram) -> None:
-    edited = program.text_after_surgery()
     answers = [list(words) for words in program.answers]
     for at in crash_points(program)[:2]:
-        plan = Plan(program.surgery_mode, at)
+        line = crashing_line(program, at)
+        edited = program.text_after_surgery(line)
+        plan = Plan(program.surgery_mode, at, line=line)
         expected = run_plain(program.expected or edited, plan, sourceless=program.sourceless)
         seen = run_held(program.source, plan, answers=answers, edited=edited, sourceless=program.sourceless)
         found = differences(expected, seen)

@@ -50,8 +50,12 @@ def test_program_is_worth_running(program: GridProgram) -> None:
 def test_edited_text_is_worth_running(program: GridProgram) -> None:
     if "surgery" not in program.remedies:
         pytest.skip("no surgery on this program")
-    plan = Plan(program.surgery_mode, list(program.at or [1]))
-    edited = program.expected or program.text_after_surgery()
+    at = list(program.at or [1])
+    crashed = of_program(program, "at", at)
+    places = crashed.places or crashed.thread_places
+    line = int(places[-1].rpartition(":")[2]) if places else 0
+    plan = Plan(program.surgery_mode, at, line=line)
+    edited = program.expected or program.text_after_surgery(line)
     outcome = run_plain(edited, plan, sourceless=program.sourceless)
     assert not outcome.death
     assert not outcome.error

@@ -21,7 +21,8 @@ class Part:
         gives: what a frame allows.
         forbids: what cannot stand in it.
         prelude: definitions that it needs at the top of the module.
-        no_skip: why skipping is not tried, if it is not.
+        without: remedies that are not tried.
+        why: why they are not.
     """
 
     name: str
@@ -30,7 +31,8 @@ class Part:
     gives: frozenset[str] = frozenset()
     forbids: frozenset[str] = frozenset()
     prelude: str = ""
-    no_skip: str = ""
+    without: frozenset[str] = frozenset()
+    why: str = ""
 
 
 def _part(
@@ -41,7 +43,8 @@ def _part(
     gives: str = "",
     forbids: str = "",
     prelude: str = "",
-    no_skip: str = "",
+    without: str = "",
+    why: str = "",
 ) -> Part:
     return Part(
         name,
@@ -50,7 +53,8 @@ def _part(
         frozenset(gives.split()),
         frozenset(forbids.split()),
         dedent(prelude).strip("\n"),
-        no_skip,
+        frozenset(without.split()),
+        why,
     )
 
 
@@ -538,12 +542,13 @@ ORIGINS = (
             yield from source(v)
         """,
     ),
-    _part("lambda", "(lambda v: say(crash(v)))(i)", no_skip="a lambda has one statement only"),
+    _part("lambda", "(lambda v: say(crash(v)))(i)", without="skip", why="a lambda has one statement only"),
     _part("list comprehension", "[crash(v) for v in (i,)][0]"),
     _part(
         "generator expression",
         "max(crash(v) for v in (i,))",
-        no_skip="a generator expression has no statement",
+        without="skip",
+        why="a generator expression has no statement",
     ),
     _part(
         "__enter__",
@@ -568,7 +573,8 @@ ORIGINS = (
                 say("inside", w)
             return w
         """,
-        no_skip="leaving the first manager is tried by the tests of skip itself",
+        without="skip",
+        why="a skipped `with` leaves its first manager, which sees no exception; the plain program cannot show that",
     ),
     _part(
         "__exit__",
@@ -582,6 +588,8 @@ ORIGINS = (
             say("outside")
             return w
         """,
+        without="pass surgery action",
+        why="a manager that was asked to leave, and failed, is not there to be asked again",
     ),
     _part(
         "__enter__ of the program",
@@ -658,6 +666,8 @@ ORIGINS = (
                 say("step", step)
             return w
         """,
+        without="surgery",
+        why="the iterator that fails is live: an edit of the header does not replace it",
     ),
     _part(
         "import",

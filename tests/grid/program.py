@@ -27,10 +27,11 @@ class GridProgram:
         at: the numbers of the failing calls; empty: whichever the caller likes.
         handled: the program itself handles the crash, so that nothing is held.
         remedies: what can be tried on it.
-        edited: the text after surgery; without one, the failing calls are replaced.
+        edited: the text after surgery; without one, the calls in the crashing line are replaced.
         expected: a program that does what must have happened after surgery; without one, the edited text.
         answers: the words that answer each hold when surgery is tried.
-        surgery_mode: the plan's mode when surgery is tried.
+        surgery_mode: the plan's mode when surgery is tried; ``line``: the crashing line is mended, and fails
+            until then.
         action: the words that mend the cause without touching the text.
         plan_mode: the plan's mode for that action.
         sourceless: its text is not to be found anywhere.
@@ -46,7 +47,7 @@ class GridProgram:
     edited: str = ""
     expected: str = ""
     answers: tuple[tuple[str, ...], ...] = (("surgery", "pass"),)
-    surgery_mode: str = "always"
+    surgery_mode: str = "line"
     action: str = "mend()"
     plan_mode: str = "unmended"
     sourceless: bool = False
@@ -57,9 +58,17 @@ class GridProgram:
         """Tell whether this Python can run it."""
         return sys.version_info[:2] >= self.needs
 
-    def text_after_surgery(self) -> str:
-        """The edited text."""
-        return self.edited or mended(self.source)
+    def text_after_surgery(self, line: int) -> str:
+        """The edited text.
+
+        Args:
+            line: the line that is mended if the program has no edited text of its own.
+        """
+        if self.edited:
+            return self.edited
+        lines = self.source.splitlines(keepends=True)
+        lines[line - 1] = mended(lines[line - 1])
+        return "".join(lines)
 
 
 def mended(source: str) -> str:

@@ -41,15 +41,14 @@ def compose(frame: Part, block: Part, statement: Part, origin: Part) -> GridProg
     text = _filled(_filled(frame.text, "BODY", body), "SETUP", SETUP)
     source = "\n\n".join(part for part in (origin.prelude, statement.prelude, text) if part) + "\n"
     uses_knob = "knob)" in origin.text
-    without_skip = tuple(remedy for remedy in REMEDIES if remedy != "skip" or not origin.no_skip)
     return GridProgram(
         name=f"{frame.name} / {block.name} / {statement.name} / {origin.name}",
         source=source,
-        remedies=without_skip,
+        remedies=tuple(remedy for remedy in REMEDIES if remedy not in origin.without),
         sourceless=frame.name.endswith("without source"),
         action="knob = 1" if uses_knob else "mend()",
         plan_mode="knob" if uses_knob else "unmended",
-        note=origin.no_skip,
+        note=origin.why,
     )
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import importlib
+import textwrap
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from types import CodeType
 from typing import Any
 
@@ -62,7 +65,22 @@ def continuing_everywhere() -> Iterator[None]:
     yield
 
 
-def answer(hold: Any, word: str, edited_path: str) -> None:
+@dataclass(frozen=True)
+class Edit:
+    """What the word ``surgery`` installs.
+
+    Attributes:
+        path: a file with the edited text.
+        text: that text.
+        whole_file: take all that changed in the file; else the selected frame's function alone, from its text.
+    """
+
+    path: str
+    text: str
+    whole_file: bool = True
+
+
+def answer(hold: Any, word: str, edit: Edit) -> None:
     """Say one word to a hold."""
     verb, _, rest = word.partition(" ")
     if verb == "pass":
@@ -80,10 +98,14 @@ def answer(hold: Any, word: str, edited_path: str) -> None:
         if result.error is not None:
             raise RuntimeError(f"action raised {result.error!r}")
     elif verb == "surgery":
-        hold.surgery(file=edited_path)
+        if edit.whole_file:
+            hold.surgery(file=edit.path)
+        else:
+            name = hold.selected.name
+            hold.surgery(name=name, source=_definition(edit.text, name))
     elif verb == "refused":
         try:
-            answer(hold, rest, edited_path)
+            answer(hold, rest, edit)
         except Exception as refusal:
             if getattr(refusal, "slug", None) is None:
                 raise
@@ -91,3 +113,20 @@ def answer(hold: Any, word: str, edited_path: str) -> None:
             raise AssertionError(f"{rest} was not refused")
     else:
         raise ValueError(f"no such word: {word}")
+
+
+def _definition(text: str, qualified_name: str) -> str:
+    """The text of one definition; its name is that of a code object."""
+    tree: ast.AST = ast.parse(text)
+    for name in qualified_name.split("."):
+        if name == "<locals>":
+            continue
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and node.name == name:
+                tree = node
+                break
+        else:
+            raise ValueError(f"there is no {qualified_name} in the edited text")
+    segment = ast.get_source_segment(text, tree, padded=True)
+    assert segment is not None
+    return textwrap.dedent(segment) + "\n"

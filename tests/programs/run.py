@@ -23,6 +23,7 @@ from tests.programs.world import FLAKY_PREFIX, FlakyFinder, Plan, World, is_inje
 
 MODULE_NAME = "program"
 SOURCELESS = "<no source>"
+MOST_HOLDS = 300
 
 
 @dataclasses.dataclass
@@ -59,6 +60,7 @@ class Outcome:
         places: for each frame of the program in the traceback, ``name:line``, outermost first.
         columns: the same with the columns.
         thread_errors: exceptions that ended threads.
+        thread_places: `places` of the last of them.
         stderr: what was written to stderr, and reports of exceptions that nobody could take.
         holds: number of holds for injected exceptions.
         other_holds: number of holds for other exceptions (each was let go).
@@ -74,6 +76,7 @@ class Outcome:
     places: list[str] = dataclasses.field(default_factory=list)
     columns: list[str] = dataclasses.field(default_factory=list)
     thread_errors: list[str] = dataclasses.field(default_factory=list)
+    thread_places: list[str] = dataclasses.field(default_factory=list)
     stderr: str = ""
     holds: int = 0
     other_holds: int = 0
@@ -98,14 +101,14 @@ class _Capture:
 
 def run(job: Job, folder: Path) -> Outcome:
     """Run the job; files that it needs are written to `folder`."""
-    world = World(job.plan)
-    outcome = Outcome(events=world.events)
     path = folder / f"{MODULE_NAME}.py"
     edited_path = folder / "edited.py"
     path.write_text(job.source)
     edited_path.write_text(job.edited)
     linecache.clearcache()
     filename = SOURCELESS if job.sourceless else str(path)
+    world = World(job.plan, filename)
+    outcome = Outcome(events=world.events)
     module = types.ModuleType(MODULE_NAME)
     module.__dict__.update(world.names())
     module.__dict__[INJECTED_NAME] = is_injected
@@ -119,7 +122,8 @@ def run(job: Job, folder: Path) -> Outcome:
             return outcome
         with contextlib.ExitStack() as stack:
             if job.form == "held":
-                stack.enter_context(engine.responding(_responder(job, outcome, str(edited_path))))
+                edit = engine.Edit(str(edited_path), job.edited, whole_file=not job.sourceless)
+                stack.enter_context(engine.responding(_responder(job, outcome, edit)))
             if job.form == "continued":
                 stack.enter_context(engine.continuing_everywhere())
             with _Capture() as captured:
@@ -147,7 +151,7 @@ def _code_of(job: Job, filename: str) -> CodeType:
     return code if job.form == "plain" else engine.vaccinated(code)
 
 
-def _responder(job: Job, outcome: Outcome, edited_path: str) -> Callable[[Any], None]:
+def _responder(job: Job, outcome: Outcome, edit: engine.Edit) -> Callable[[Any], None]:
     def respond(hold: Any) -> None:
         if not is_injected(hold.exception):
             outcome.other_holds += 1
@@ -155,10 +159,14 @@ def _responder(job: Job, outcome: Outcome, edited_path: str) -> Callable[[Any], 
             return
         words = job.answers[min(outcome.holds, len(job.answers) - 1)]
         outcome.holds += 1
+        if outcome.holds > MOST_HOLDS:
+            outcome.refusals.append(f"more than {MOST_HOLDS} holds: the answers do not help")
+            hold.let_go()
+            return
         word = ""
         try:
             for word in words:
-                engine.answer(hold, word, edited_path)
+                engine.answer(hold, word, edit)
         except Exception as refusal:  # whatever the engine refuses, the program goes on without us
             outcome.refusals.append(f"{word}: {type(refusal).__name__}: {refusal}")
             hold.let_go()
@@ -168,9 +176,9 @@ def _responder(job: Job, outcome: Outcome, edited_path: str) -> Callable[[Any], 
 
 def _describe_error(error: BaseException, filename: str, outcome: Outcome) -> None:
     outcome.error = _error_text(error)
+    outcome.places = _places(error.__traceback__, filename)
     for frame in traceback.extract_tb(error.__traceback__):
         if frame.filename == filename:
-            outcome.places.append(f"{frame.name}:{frame.lineno}")
             outcome.columns.append(
                 f"{frame.name}:{frame.lineno}:{frame.colno}-{frame.end_lineno}:{frame.end_colno}"
             )
@@ -180,6 +188,12 @@ def _describe_error(error: BaseException, filename: str, outcome: Outcome) -> No
         for frame in traceback.extract_tb(error.__traceback__)
         if f"{engine.PACKAGE}/" in frame.filename.replace("\\", "/")
     )
+
+
+def _places(trace: TracebackType | None, filename: str) -> list[str]:
+    return [
+        f"{frame.name}:{frame.lineno}" for frame in traceback.extract_tb(trace) if frame.filename == filename
+    ]
 
 
 def _error_text(error: BaseException | None) -> str:
@@ -203,6 +217,7 @@ def _surroundings(
 
     def thread_ended(arguments: Any) -> None:
         outcome.thread_errors.append(_error_text(arguments.exc_value))
+        outcome.thread_places[:] = _places(arguments.exc_traceback, world.filename)
 
     def unraisable(arguments: Any) -> None:
         stderr.write(f"unraisable {show(arguments.exc_value)}\n")

@@ -45,8 +45,10 @@ class Plan:
             ``unmended`` (the same, until the program's ``mend()`` was called); ``knob`` (each call that was
             given a knob of 0); ``every`` (each ``period``-th call, at most ``limit`` times for one key);
             ``keyed`` (for each key, the calls of that key that are numbered in ``keys``); ``broken`` (for each
-            key, each call of that key from the number on that stands first in ``keys``).
+            key, each call of that key from the number on that stands first in ``keys``); ``line`` (each call
+            from number ``at[0]`` on that line ``line`` of the program makes).
         at: numbers of calls, from 1.
+        line: see ``line``.
         period, limit: see ``every``.
         keys: see ``keyed``.
     """
@@ -56,6 +58,7 @@ class Plan:
     period: int = 0
     limit: int = 2
     keys: dict[str, list[int]] = field(default_factory=dict)
+    line: int = 0
 
 
 def show(value: object) -> str:
@@ -70,8 +73,9 @@ def show(value: object) -> str:
 class World:
     """The helpers and the event list of one run of one program."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, filename: str = "") -> None:
         self.plan = plan
+        self.filename = filename
         self.events: list[str] = []
         self.calls = 0
         self.failures = 0
@@ -112,6 +116,8 @@ class World:
             failing = self.calls % plan.period == 0 and self._failures_of[key] < plan.limit
         elif plan.mode == "keyed":
             failing = self._calls_of[key] in plan.keys.get(str(key), [])
+        elif plan.mode == "line":
+            failing = self.calls >= first and self._calling_line() == plan.line
         elif plan.mode == "broken":
             failing = str(key) in plan.keys and self._calls_of[key] >= plan.keys[str(key)][0]
         else:
@@ -120,6 +126,13 @@ class World:
             self.failures += 1
             self._failures_of[key] += 1
         return failing
+
+    def _calling_line(self) -> int:
+        """The line of the program that is running."""
+        frame: types.FrameType | None = sys._getframe(1)
+        while frame is not None and frame.f_code.co_filename != self.filename:
+            frame = frame.f_back
+        return frame.f_lineno if frame is not None else 0
 
     def crash(
         self,
