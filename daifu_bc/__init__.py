@@ -12,6 +12,7 @@ from daifu_bc.recovery.resume import follow as _follow
 from daifu_bc.recovery.resume import mark as _mark
 from daifu_bc.recovery.resume import take as _take
 from daifu_bc.recovery.resume import trim as _trim
+from daifu_bc.rewrite.first_call import first_call as _first_call
 
 __version__ = "0.1.0"
 __all__ = ["DaifuError", "Refusal", "__version__", "vaccinate"]

@@ -131,6 +131,7 @@ _LOADS_ITERATOR: Final = (
 # Arguments of LOAD_SPECIAL (Include/internal/pycore_opcode_utils.h).
 _ENTER, _AENTER, _EXITS = 0, 2, (1, 3)
 
+_HAS_ARG: Final = frozenset(getattr(dis, "hasarg", ()))
 _effects: dict[tuple[int, int, bool], int] = {}
 
 
@@ -139,7 +140,7 @@ def _effect(number: int, arg: int, jump: bool) -> int:
     try:
         return _effects[key]
     except KeyError:
-        has_arg = number >= opcode.HAVE_ARGUMENT if pyversion.VERSION < (3, 13) else number in dis.hasarg
+        has_arg = number >= opcode.HAVE_ARGUMENT if pyversion.VERSION < (3, 13) else number in _HAS_ARG
         effect = _effects[key] = dis.stack_effect(number, arg if has_arg else None, jump=jump)
         return effect
 

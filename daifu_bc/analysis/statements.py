@@ -14,7 +14,7 @@ from types import CodeType
 from typing import Final, NamedTuple
 
 from daifu_bc.analysis import editions
-from daifu_bc.analysis.flow import Flow
+from daifu_bc.analysis.flow import Flow, Stack
 from daifu_bc.analysis.regions import first_covered
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module
@@ -204,24 +204,29 @@ class Statements:
         A block that begins or ends inside a statement (the iterator of a `for`, an item of a `with`) makes a start
         too: what has already run of the statement must not run again.
         """
+        return self._begins(place) or self._begins_inside(place)
+
+    def _begins(self, place: int) -> bool:
         flow = self.flow
-        if not flow.is_restart_point(place) or place < first_covered(flow):
+        first = first_covered(flow)
+        if not flow.is_restart_point(place) or place < first:
             return False
-        if flow.code.co_name in _COMPREHENSIONS or flow.code.co_name == "<lambda>":
-            return flow.code.co_name != "<lambda>" or place == first_covered(flow)
-        mine = self.of[place]
-        before = self.predecessors(place)
-        if not before:
+        if flow.code.co_name == "<lambda>":
+            return place == first
+        if flow.code.co_name in _COMPREHENSIONS:
             return True
-        for here in before:
-            other = self.of[here]
-            if (
-                here < first_covered(flow)
-                or other is not mine
-                or flow.structural(here) != flow.structural(place)
-            ):
-                return True
-        return False
+        before = self.predecessors(place)
+        return not before or any(here < first or self.of[here] is not self.of[place] for here in before)
+
+    def _begins_inside(self, place: int) -> bool:
+        flow = self.flow
+        if not flow.is_restart_point(place) or place < first_covered(flow) or flow.code.co_name == "<lambda>":
+            return False
+        mine = flow.stacks[place]
+        return any(self._structure(here) != mine for here in self.predecessors(place))
+
+    def _structure(self, place: int) -> Stack:
+        return (self.flow.stacks[place] or ())[: self.flow.structural(place)]
 
     def begin_of(self, place: int) -> int | None:
         """The start that dominates the instruction at `place` most closely: where its statement would be repeated.
@@ -231,9 +236,13 @@ class Statements:
         """
         if self._dominators is None:
             self._dominators = self._dominate()
+        kept = self._structure(place)
         here: int | None = place
         while here is not None:
-            if self.is_start(here):
+            if self._begins(here):
+                return here
+            # A block that has ended since, or an iterator that has gone into an expression, is no place to go back to.
+            if self._begins_inside(here) and self._structure(here) == kept[: self.flow.structural(here)]:
                 return here
             here = self._dominators.get(here)
         return None

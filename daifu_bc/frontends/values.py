@@ -189,10 +189,11 @@ def _tensor(value: object, statistics: bool) -> str | None:
     if base is None or not issubclass(type(value), base):
         return None
     tensor: Any = value
+    kind = f"{str(tensor.dtype).removeprefix('torch.')} on {tensor.device}"
+    if tensor.is_nested:
+        return f"{type(value).__name__}, nested, {kind}"
     shape = tuple(tensor.shape)
-    head = (
-        f"{type(value).__name__}{_shape(shape)} {str(tensor.dtype).removeprefix('torch.')} on {tensor.device}"
-    )
+    head = f"{type(value).__name__}{_shape(shape)} {kind}"
     if tensor.requires_grad:
         head += ", requires grad"
     # A derived class may do anything when it is read: a distributed tensor would wait for the other processes.
@@ -200,6 +201,8 @@ def _tensor(value: object, statistics: bool) -> str | None:
     if not statistics or type(value) not in known or not _may_read(torch, tensor):
         return head
     try:
+        if not _has_memory(tensor):
+            return f"{head}; its memory was given back"
         sampled = math.prod(shape) > _limit()
         # Copied to the processor before anything is computed: memory of the device may be what is missing.
         with torch.no_grad():
@@ -222,6 +225,15 @@ def _may_read(torch: Any, tensor: Any) -> bool:
     return not (tensor.device.type == "cuda" and torch.cuda.is_current_stream_capturing())
 
 
+def _has_memory(tensor: Any) -> bool:
+    """Tell whether a tensor's elements are there: sharding takes the memory away, and reading it ends the process."""
+    if tensor.numel() == 0:
+        return True
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    needed = (tensor.storage_offset() + last + 1) * tensor.element_size()
+    return bool(tensor.untyped_storage().nbytes() >= needed)
+
+
 def _torch_facts(torch: Any, sample: Any) -> dict[str, Any]:
     if sample.numel() == 0:
         return {}
@@ -232,6 +244,8 @@ def _torch_facts(torch: Any, sample: Any) -> dict[str, Any]:
     if sample.is_complex():
         return {"nan": int(torch.isnan(sample).sum()), "inf": int(torch.isinf(sample).sum())}
     if not sample.is_floating_point():
+        # For the larger unsigned types there is no arithmetic.
+        sample = sample.to(torch.float64 if sample.dtype is torch.uint64 else torch.int64)
         return {
             "min": int(sample.min()),
             "mean": float(sample.to(torch.float64).mean()),

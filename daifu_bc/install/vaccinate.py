@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Callable, Iterable
 from types import CodeType, FunctionType
 from typing import TypeVar, overload
@@ -125,12 +126,23 @@ def vaccinate_loaded(scope: Scope) -> int:
 #: Makes code that calls back, once, before its body: (vaccinated code, what to call) -> code, or None.
 FirstCall = Callable[[CodeType, Callable[[], None]], CodeType]
 
+
+def _with_first_call(code: CodeType, callback: Callable[[], None]) -> CodeType:
+    # Imported with the first function that is watched, as the rewriting layer with the first that is vaccinated.
+    from daifu_bc.recovery import bodies
+
+    return bodies.with_first_call(code, callback)
+
+
 #: How the first call of a decorated function is noticed. Without it the loaded modules follow at decoration.
-first_call: FirstCall | None = None
+first_call: FirstCall | None = _with_first_call
 
 
 class _Spread:
     """Vaccinates the loaded modules of a scope when one of the decorated functions is first called.
+
+    It keeps neither the functions nor the code that waits: it is itself kept until the first call, which may
+    never come.
 
     Args:
         scope: the code that is meant.
@@ -139,15 +151,19 @@ class _Spread:
 
     def __init__(self, scope: Scope, found: list[FunctionType]) -> None:
         self.scope = scope
-        self.found = found
-        self.armed: list[tuple[FunctionType, CodeType, CodeType]] = []
+        self.found = [weakref.ref(function) for function in found]
+        self.armed: list[tuple[weakref.ref[FunctionType], weakref.ref[CodeType], CodeType]] = []
+        self.gone = False
 
     def arm(self) -> None:
         """Wait for the first call."""
         if first_call is None:
             self.go()
             return
-        for function in self.found:
+        for reference in self.found:
+            function = reference()
+            if function is None:
+                continue
             code = function.__code__
             try:
                 waiting = first_call(code, self.go)
@@ -155,16 +171,18 @@ class _Spread:
                 report_failure(f"watch for the first call of {code.co_qualname}", error)
                 self.go()
                 return
+            # Told of before it can be called: another thread may have the function already.
+            self.armed.append((reference, weakref.ref(waiting), code))
             function.__code__ = waiting
-            self.armed.append((function, waiting, code))
 
     def go(self) -> None:
         """Take the watch off the decorated functions and vaccinate what is loaded; do so once."""
         armed, self.armed = self.armed, []
-        for function, waiting, code in armed:
+        for reference, waiting, code in armed:
+            function = reference()
             # A surgery or another tool may have replaced the code meanwhile.
-            if function.__code__ is waiting:
+            if function is not None and function.__code__ is waiting():
                 function.__code__ = code
-        if self.found:
-            self.found = []
+        if not self.gone:
+            self.gone = True
             vaccinate_loaded(self.scope)

@@ -1,8 +1,9 @@
-"""What is known of the code that runs: the analysis of its pristine body, and which code is a continuation."""
+"""What is known of the code that runs: the analysis of its pristine body, and which code has a prefix before it."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from types import CodeType, FrameType
 
 from daifu_bc.analysis.flow import Flow
@@ -10,8 +11,9 @@ from daifu_bc.analysis.identity import ByIdentity
 from daifu_bc.recovery import observers
 from daifu_bc.rewrite.barrier import is_vaccinated, pristine
 from daifu_bc.rewrite.continuation import Continuation, Located, Start, build_continuation
+from daifu_bc.rewrite.first_call import build_first_call
 
-_continuations: ByIdentity[Located] = ByIdentity()
+_located: ByIdentity[Located] = ByIdentity()
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _DEMO = os.path.join(_PACKAGE, "demo", "")
 _LAUNCH = os.path.join(_PACKAGE, "install", "launch.py")
@@ -45,20 +47,41 @@ def continuation_from(flow: Flow, start: Start) -> Continuation:
         if len(_built) >= _KEPT_CONTINUATIONS:
             _built.pop(next(iter(_built)))
         known = _built[key] = build_continuation(flow, start)
-        _continuations.put(known.code, known.located)
+        _located.put(known.code, known.located)
         observers.continuation(known.code)
     return known
 
 
+def with_first_call(code: CodeType, callback: Callable[[], None]) -> CodeType:
+    """Code that does what vaccinated code does, and calls back before, the first time that it is called.
+
+    Args:
+        code: a function's code, vaccinated or not.
+        callback: called once, in the frame of the function, before its body.
+
+    Raises:
+        CannotVaccinate, VerificationError: as `build_first_call`.
+    """
+    built, located = build_first_call(flow_of(pristine(code)), callback)
+    _located.put(built, located)
+    return built
+
+
+def located(code: CodeType) -> Located | None:
+    """The body and layout of code with a prefix: a continuation, or what notices a first call."""
+    return _located.get(code)
+
+
 def continuation_of(code: CodeType) -> Located | None:
     """The body and layout of the continuation whose code this is, if it is one."""
-    return _continuations.get(code)
+    known = _located.get(code)
+    return None if known is None or known.follows else known
 
 
 def body_of(code: CodeType) -> CodeType:
     """The pristine code object behind any code object."""
-    continuation = _continuations.get(code)
-    return pristine(code) if continuation is None else continuation.flow.code
+    known = _located.get(code)
+    return pristine(code) if known is None else known.flow.code
 
 
 def locate(frame: FrameType) -> tuple[CodeType, int]:
@@ -68,15 +91,15 @@ def locate(frame: FrameType) -> tuple[CodeType, int]:
 
 def pristine_offset(code: CodeType, offset: int) -> int:
     """The offset in the pristine code that one of `code` stands for; -1 in code of ours."""
-    continuation = _continuations.get(code)
-    if continuation is not None:
-        return continuation.pristine_offset(offset)
+    known = _located.get(code)
+    if known is not None:
+        return known.pristine_offset(offset)
     return offset if not is_vaccinated(code) or offset < len(pristine(code).co_code) else -1
 
 
 def has_barriers(code: CodeType) -> bool:
     """Whether frames of this code can be held and go on."""
-    return is_vaccinated(code) or _continuations.get(code) is not None
+    return is_vaccinated(code) or _located.get(code) is not None
 
 
 def is_ours(frame: FrameType) -> bool:

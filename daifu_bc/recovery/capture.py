@@ -9,7 +9,7 @@ from types import CodeType, FrameType
 from daifu_bc.analysis.code import entry_at, exception_entries
 from daifu_bc.analysis.flow import Flow, Stack
 from daifu_bc.errors import InternalError
-from daifu_bc.recovery.bodies import continuation_of, flow_of
+from daifu_bc.recovery.bodies import flow_of, located
 from daifu_bc.rewrite.barrier import pristine
 
 
@@ -59,10 +59,10 @@ def capture(frame: FrameType, exception: BaseException) -> Capture:
         InternalError: the frame is not in a stub.
     """
     code = frame.f_code
-    continuation = continuation_of(code)
-    if continuation is not None:
-        flow = continuation.flow
-        first, behind = continuation.shift, continuation.body_end
+    known = located(code)
+    if known is not None:
+        flow = known.flow
+        first, behind = known.shift, known.body_end
     else:
         flow = flow_of(pristine(code))
         first, behind = 0, len(flow.code.co_code)
@@ -79,8 +79,8 @@ def capture(frame: FrameType, exception: BaseException) -> Capture:
     raised = _raised_at(frame, exception)
 
     def place_of(offset: int) -> int:
-        if continuation is not None:
-            offset = continuation.pristine_offset(offset)
+        if known is not None:
+            offset = known.pristine_offset(offset)
         return flow.place_at(offset) if offset >= 0 else -1
 
     arrived = place_of(mine[0].start)

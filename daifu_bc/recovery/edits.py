@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib.util
 import itertools
 import linecache
@@ -199,15 +200,30 @@ def _node_at(tree: ast.Module, qualname: str) -> Definition | None:
     return found
 
 
-def definitions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, Definition]]:
+def definitions(tree: ast.Module) -> Iterator[tuple[str, Definition]]:
     """The definitions in a tree with their qualified names, in the order of the text."""
-    for node in ast.iter_child_nodes(tree):
+    yield from _definitions_in(tree.body, "")
+
+
+def _definitions_in(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, Definition]]:
+    for node in body:
         if isinstance(node, DEFINITIONS):
             path = prefix + node.name
             yield path, node
-            yield from definitions(node, path + ("." if isinstance(node, ast.ClassDef) else ".<locals>."))
-        elif not isinstance(node, ast.Lambda):
-            yield from definitions(node, prefix)
+            inner = path + ("." if isinstance(node, ast.ClassDef) else ".<locals>.")
+            yield from _definitions_in(node.body, inner)
+            continue
+        # Only statements hold definitions.
+        for field in ("body", "orelse", "finalbody"):
+            yield from _definitions_in(getattr(node, field, []), prefix)
+        for part in (*getattr(node, "handlers", []), *getattr(node, "cases", [])):
+            yield from _definitions_in(part.body, prefix)
+
+
+@functools.lru_cache(maxsize=8)
+def _parsed(source: str) -> ast.Module:
+    """A tree that nobody changes."""
+    return ast.parse(source)
 
 
 def parse_text(source: str, filename: str) -> ast.Module:
@@ -217,7 +233,7 @@ def parse_text(source: str, filename: str) -> ast.Module:
         Refusal: it is no valid Python.
     """
     try:
-        return ast.parse(source, filename)
+        return _parsed(source)
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None)
         where = f"{filename}:{line}" if line else filename

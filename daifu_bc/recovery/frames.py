@@ -196,8 +196,9 @@ class _ThreadOutput(io.TextIOBase):
 @contextlib.contextmanager
 def _redirected(output: TextIO) -> Iterator[None]:
     before_out, before_error = sys.stdout, sys.stderr
-    out, error = _ThreadOutput(output, before_out), _ThreadOutput(output, before_error)
-    sys.stdout, sys.stderr = cast(TextIO, out), cast(TextIO, error)
+    out: Any = _ThreadOutput(output, before_out)
+    error: Any = _ThreadOutput(output, before_error)
+    sys.stdout, sys.stderr = out, error
     try:
         yield
     finally:

@@ -8,7 +8,7 @@ from typing import Final
 
 from daifu_bc.analysis.code import ExceptionEntry, entry_at, exception_entries
 from daifu_bc.analysis.flow import Flow
-from daifu_bc.recovery.bodies import continuation_of
+from daifu_bc.recovery.bodies import located
 from daifu_bc.rewrite.barrier import is_vaccinated, pristine
 
 _RERAISE: Final = opcode.opmap["RERAISE"]
@@ -16,9 +16,9 @@ _RERAISE: Final = opcode.opmap["RERAISE"]
 
 def locate(code: CodeType, offset: int) -> tuple[CodeType, int]:
     """The pristine code of any code object, and the offset in it; -1 in code of ours, where no handlers apply."""
-    continuation = continuation_of(code)
-    if continuation is not None:
-        return continuation.flow.code, continuation.pristine_offset(offset)
+    known = located(code)
+    if known is not None:
+        return known.flow.code, known.pristine_offset(offset)
     if not is_vaccinated(code):
         return code, offset
     original = pristine(code)

@@ -12,7 +12,7 @@ import functools
 import inspect
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import CellType, CodeType, FrameType, FunctionType, MethodType
 from typing import Any
 
@@ -122,8 +122,8 @@ class Handover(list[Any]):
         return run
 
 
-def _iterator_at(sequence: Any, position: int) -> Iterator[Any]:
-    iterator = iter(sequence)
+def _iterator_at(sequence: Any, position: int) -> Any:
+    iterator: Any = iter(sequence)
     if hasattr(iterator, "__setstate__"):
         iterator.__setstate__(position)
     else:

@@ -95,15 +95,14 @@ def _plan(edit: Edit, captured: Capture) -> _Plan:
     plan = _Plan(edit)
     new = {key: code for code, key in _ranked(module)}
     live = _live(edit, captured, old_tree)
-    holders = functions_with([code for codes in live.values() for code in codes])
+    changed = [key for key in _changed(edit, old_tree, tree, live, new) if key in new]
+    holders = functions_with([code for key in changed for code in live.get(key, [])])
     running = captured.frame.f_code
     crashed = next((key for key, codes in live.items() if any(code is running for code in codes)), None)
     if crashed is None:
         crashed = _key_of(captured.code, old_tree)
-    for key in _changed(edit, old_tree, tree, live, new):
-        code = new.get(key)
-        if code is None:
-            continue
+    for key in changed:
+        code = new[key]
         functions = [function for old in live.get(key, []) for function in holders[id(old)]]
         if key == crashed and _same_file(captured, edit):
             plan.flow, plan.place, notes = transfer(captured, code, tree)
@@ -226,8 +225,15 @@ def _changed(
             for key, code in codes.items()
             if any(not _says_the_same(pristine(other), code) for other in live.get(key, []))
         ]
-    before, after = _texts(old), _texts(new)
-    return [key for key, text in after.items() if key in before and before[key] != text]
+    before, after = _by_key(old), _by_key(new)
+    lines = edit.old_source.split("\n"), edit.new_source.split("\n")
+    return [
+        key
+        for key, node in after.items()
+        if key in before
+        and _lines_of(before[key], lines[0]) != _lines_of(node, lines[1])
+        and ast.dump(before[key]) != ast.dump(node)
+    ]
 
 
 def _says_the_same(one: CodeType, other: CodeType) -> bool:
@@ -243,15 +249,20 @@ def _plain(code: CodeType) -> list[object]:
     return [repr(constant) for constant in code.co_consts if not isinstance(constant, CodeType)]
 
 
-def _texts(tree: ast.Module) -> dict[Key, str]:
+def _by_key(tree: ast.Module) -> dict[Key, ast.FunctionDef | ast.AsyncFunctionDef]:
     counts: dict[str, int] = {}
-    texts: dict[Key, str] = {}
+    nodes: dict[Key, ast.FunctionDef | ast.AsyncFunctionDef] = {}
     for path, node in definitions(tree):
         rank = counts.get(path, 0)
         counts[path] = rank + 1
         if not isinstance(node, ast.ClassDef):
-            texts[path, rank] = ast.dump(node)
-    return texts
+            nodes[path, rank] = node
+    return nodes
+
+
+def _lines_of(node: ast.FunctionDef | ast.AsyncFunctionDef, lines: list[str]) -> list[str]:
+    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+    return lines[first - 1 : node.end_lineno]
 
 
 def _additions(old: ast.Module, new: ast.Module) -> list[ast.stmt]:

@@ -7,6 +7,7 @@ remembers what is needed to get the pristine code object back, so that vaccinate
 from __future__ import annotations
 
 import inspect
+import struct
 import weakref
 from collections.abc import Callable
 from types import CodeType
@@ -19,8 +20,13 @@ from daifu_bc.errors import CannotVaccinate, VerificationError
 from daifu_bc.rewrite.assemble import Assembler, Label, last_line
 from daifu_bc.rewrite.stubs import stub, tail
 
-#: Stands first in the last constant of vaccinated code; changes with its layout.
-MARKER: Final = "daifu_bc vaccinated 1"
+#: The last constant of vaccinated code begins with this; changes with its layout.
+MARKER: Final = b"daifu_bc vaccinated 2\0"
+
+# Behind it: where the body and its line table begin, how long they are, how many constants and names it has, its
+# stack size; then the exception table. One constant, as each costs time when the code is read from the cache.
+_NUMBERS: Final = struct.Struct("<7I")
+_TABLE: Final = len(MARKER) + _NUMBERS.size
 
 #: Told of each refusal; the journal listens.
 on_refusal: Callable[[CodeType, Exception], None] | None = None
@@ -32,13 +38,25 @@ _PART_OF_STATEMENT: Final = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>"})
 
 
 def is_vaccinated(code: CodeType) -> bool:
-    """Whether `code` has barriers."""
+    """Whether `code` has barriers, and is no continuation."""
     return _memory(code) is not None
 
 
-def _memory(code: CodeType) -> tuple[object, ...] | None:
+def _memory(code: CodeType) -> bytes | None:
     last = code.co_consts[-1] if code.co_consts else None
-    return last if type(last) is tuple and len(last) == 7 and last[0] == MARKER else None
+    return last if type(last) is bytes and last.startswith(MARKER) else None
+
+
+def memory_of(code: CodeType, start: int = 0, first_line: int = 0) -> bytes:
+    """What the last constant of vaccinated code tells of the pristine code object that it was made from.
+
+    Args:
+        code: the pristine code object.
+        start: offset at which its instructions begin in the vaccinated one.
+        first_line: where its line table begins in that of the vaccinated one.
+    """
+    sizes = len(code.co_code), first_line, len(code.co_linetable), len(code.co_consts), len(code.co_names)
+    return MARKER + _NUMBERS.pack(start, *sizes, code.co_stacksize) + code.co_exceptiontable
 
 
 def pristine(code: CodeType) -> CodeType:
@@ -49,13 +67,11 @@ def pristine(code: CodeType) -> CodeType:
     known = _pristine.get(id(code))
     if known is not None and known[0]() is code:
         return known[1]
-    _, size, table, lines, consts, names, stacksize = memory
-    assert isinstance(size, int) and isinstance(lines, int) and isinstance(consts, int)
-    assert isinstance(names, int) and isinstance(stacksize, int) and isinstance(table, bytes)
+    start, size, first_line, lines, consts, names, stacksize = _NUMBERS.unpack_from(memory, len(MARKER))
     original = code.replace(
-        co_code=code.co_code[:size],
-        co_exceptiontable=table,
-        co_linetable=code.co_linetable[:lines],
+        co_code=code.co_code[start : start + size],
+        co_exceptiontable=memory[_TABLE:],
+        co_linetable=code.co_linetable[first_line : first_line + lines],
         co_consts=code.co_consts[:consts],
         co_names=code.co_names[:names],
         co_stacksize=stacksize,
@@ -127,20 +143,11 @@ def build(flow: Flow) -> CodeType:
     cold, cold_entries = asm.finish(size)
     table = merge_entries(flow.entries, found, [asm.offset(start) for start in stubs], 0)
     lines, _ = asm.line_entries(last_line(code))
-    memory = (
-        MARKER,
-        size,
-        code.co_exceptiontable,
-        len(code.co_linetable),
-        len(code.co_consts),
-        len(code.co_names),
-        code.co_stacksize,
-    )
     return code.replace(
         co_code=code.co_code + cold,
         co_exceptiontable=encode_exception_entries(table + cold_entries),
         co_linetable=code.co_linetable + lines,
-        co_consts=(*asm.consts, memory),
+        co_consts=(*asm.consts, memory_of(code)),
         co_names=tuple(asm.names),
         co_stacksize=max(code.co_stacksize, asm.deepest),
     )

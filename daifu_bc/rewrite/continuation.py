@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import opcode
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import CodeType
 from typing import Final
@@ -19,7 +20,7 @@ from daifu_bc.analysis.flow import EXIT, EXIT_SELF, INDEX, ITERATOR, SAVED, Flow
 from daifu_bc.analysis.regions import regions
 from daifu_bc.errors import NoPoint
 from daifu_bc.rewrite.assemble import Assembler, InBody, Label, last_line
-from daifu_bc.rewrite.barrier import from_verify, merge_entries
+from daifu_bc.rewrite.barrier import from_verify, memory_of, merge_entries, remember_pristine
 from daifu_bc.rewrite.splice import Spliced, checked_loads, splice
 from daifu_bc.rewrite.stubs import stub, tail
 
@@ -54,17 +55,20 @@ class Start:
 
 @dataclass(frozen=True)
 class Located:
-    """How a continuation's offsets map to those of its pristine body.
+    """How the offsets of code with a prefix map to those of its pristine body.
 
     Attributes:
         flow: the analysis of the pristine body.
         shift: length of the prefix.
         spliced: the body as it was relocated, if it had to be.
+        follows: whether a frame of this code runs the continuations of its crashes, as an original frame does; that
+            of a continuation leaves it to the frame that runs it.
     """
 
     flow: Flow
     shift: int
     spliced: Spliced | None = None
+    follows: bool = False
 
     @property
     def body_end(self) -> int:
@@ -110,24 +114,40 @@ def build_continuation(flow: Flow, start: Start) -> Continuation:
     code = flow.code
     unsafe = checked_loads(flow, start.place, start.bound) if pyversion.UNCHECKED_LOADS else {}
     spliced = splice(flow, unsafe) if unsafe else None
+    front = Assembler(code)
+    slots = _prefix(front, flow, start, _mover(spliced))
+    built, located = around_body(flow, front, spliced, follows=False)
+    return Continuation(built, located, start, slots)
+
+
+def _mover(spliced: Spliced | None) -> Callable[[int], int]:
+    """A pristine offset -> that in the body, less the prefix."""
+    return (lambda offset: offset) if spliced is None else spliced.new_offset
+
+
+def around_body(
+    flow: Flow, front: Assembler, spliced: Spliced | None, *, follows: bool
+) -> tuple[CodeType, Located]:
+    """A code object of a prefix, a body under barriers and its stubs, verified; and its layout.
+
+    Args:
+        flow: the pristine body's analysis.
+        front: the prefix. Its last instructions carry the code's first line, which the body's line table starts from.
+        spliced: the body as it was relocated, if it had to be.
+        follows: whether its frames run the continuations of their crashes, as an original frame does.
+
+    Raises:
+        VerificationError: what was built is unsound; a bug of ours.
+    """
+    code = flow.code
+    moved = _mover(spliced)
     raw = code.co_code if spliced is None else spliced.raw
-
-    def moved(offset: int) -> int:
-        return offset if spliced is None else spliced.new_offset(offset)
-
     entries = [
         ExceptionEntry(moved(entry.start), moved(entry.end), moved(entry.target), entry.depth, entry.lasti)
         for entry in flow.entries
     ]
-    front = Assembler(code)
-    slots = _prefix(front, flow, start, moved)
-    prefix, prefix_entries = front.finish(0)
-    shift = len(prefix)
-    prefix_entries = [
-        # Targets of the prefix's own protections are offsets in the body.
-        entry._replace(target=entry.target + shift)
-        for entry in prefix_entries
-    ]
+    shift = len(front.finish(0)[0])
+    prefix, prefix_entries = front.finish(0, shift)
     found = [
         region._replace(
             ranges=[(moved(first), moved(last)) for first, last in region.ranges],
@@ -140,17 +160,16 @@ def build_continuation(flow: Flow, start: Start) -> Continuation:
     end = Label()
     stubs = [stub(back, region, end, shift) for region in found]
     back.place(end)
-    tail(back, code, code.co_firstlineno, follows=False)
+    tail(back, code, code.co_firstlineno, follows=follows)
     base = shift + len(raw)
     cold, cold_entries = back.finish(base)
     table = merge_entries(entries, found, [back.offset(label) for label in stubs], shift)
     front_lines, line = front.line_entries(code.co_firstlineno)
     lines = code.co_linetable if spliced is None else spliced.lines
-    # The body's first entry is relative to the first line: lead back to it with an entry of no length? There is
-    # none, so the last instruction of the prefix carries the first line.
-    body_end = last_line(code)
-    back_lines, _ = back.line_entries(body_end)
+    back_lines, _ = back.line_entries(last_line(code))
     assert line == code.co_firstlineno
+    if follows:  # it is vaccinated code with a prefix, for those who ask the code object alone
+        back.consts.append(memory_of(code, shift, len(front_lines)))
     built = code.replace(
         co_code=prefix + raw + cold,
         co_exceptiontable=encode_exception_entries(prefix_entries + table + cold_entries),
@@ -160,12 +179,13 @@ def build_continuation(flow: Flow, start: Start) -> Continuation:
         co_stacksize=max(code.co_stacksize, back.deepest, front.deepest),
     )
     from_verify(built, code)
-    return Continuation(built, Located(flow, shift, spliced), start, slots)
+    if follows:
+        remember_pristine(built, code)
+    return built, Located(flow, shift, spliced, follows)
 
 
-def _prefix(asm: Assembler, flow: Flow, start: Start, moved: object) -> tuple[str, ...]:
+def _prefix(asm: Assembler, flow: Flow, start: Start, moved: Callable[[int], int]) -> tuple[str, ...]:
     code = flow.code
-    assert callable(moved)
     line = _line_at(flow, start.place)
     asm.line(line)
     if code.co_freevars:
@@ -254,9 +274,8 @@ def _load_items(asm: Assembler, kinds: list[str]) -> None:
             asm.emit("PUSH_NULL")
 
 
-def _leave(asm: Assembler, flow: Flow, stack: Stack, keep: int, moved: object) -> None:
+def _leave(asm: Assembler, flow: Flow, stack: Stack, keep: int, moved: Callable[[int], int]) -> None:
     """Leaves the blocks of the items above the first `keep` ones, innermost first, as the compiler's code would."""
-    assert callable(moved)
     items = list(stack)
     while len(items) > keep:
         kind, origin = items.pop()
@@ -299,4 +318,4 @@ def _line_at(flow: Flow, place: int) -> int:
     return line
 
 
-__all__ = ["Continuation", "Start", "build_continuation", "op_set"]
+__all__ = ["Continuation", "Start", "around_body", "build_continuation", "op_set"]
