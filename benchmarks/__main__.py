@@ -37,7 +37,7 @@ MEASURES = {
     "crossing": Measure(crossing.measure, 2),
     "vaccinating": Measure(vaccinating.measure, 1),
     "importing": Measure(importing.measure, 1),
-    "recovering": Measure(recovering.measure, 3),
+    "recovering": Measure(recovering.measure, 2),
     "crowded": Measure(recovering.measure_crowded, 1),
 }
 

@@ -129,7 +129,7 @@ def start_up(program: Path, *, ours: bool) -> float:
 
 def measure(quick: bool) -> list[Figure]:
     """From the cache, and for the first time; and what starting a program by the command takes."""
-    rounds = 7 if quick else 21
+    rounds = 7 if quick else 15
     title = f"import of {MODULES} modules from the cache"
     figure = Figure("importing", title, "ratio", [], BOUND, plain_unit="ms")
     started = Figure(
