@@ -62,49 +62,62 @@ def first_covered(flow: Flow) -> int:
 
 
 def regions(flow: Flow) -> list[Region]:
-    """The barriers of a code object, in a fixed order (the same for the same code object on every run)."""
-    found: dict[tuple[ExceptionEntry | None, tuple[str, ...], int], Region] = {}
-    noisy: set[tuple[ExceptionEntry | None, tuple[str, ...], int]] = set()
+    """The barriers of a code object, in a fixed order (the same for the same code object on every run).
+
+    An instruction that cannot raise goes with the next one that can, so that there are fewer entries; and because from
+    3.13 on an exception that comes out of a Python callee is looked up one unit before the instruction that called.
+    """
+    found: dict[_Key, Region] = {}
     lines = _lines(flow)
-    previous: Region | None = None
+    silent: list[int] = []  # places of a run of instructions that cannot raise
+    last: _Key | None = None
     for place in range(first_covered(flow), len(flow.instructions)):
-        stack = flow.stacks[place]
+        if flow.stacks[place] is None:
+            silent, last = [], None
+            continue
         instruction = flow.instructions[place]
-        if stack is None:
-            previous = None
+        if instruction.opcode in SILENT:
+            silent.append(place)
             continue
-        entry = flow.entry(place)
-        number = instruction.opcode
-        if (
-            number in SILENT
-            and previous is not None
-            and previous.entry == entry
-            and previous.raised_at < 0
-            and previous.kinds == tuple(flow.kind(item) for item in stack[: len(previous.kinds)])
-        ):
-            # It cannot raise (but for a signal): let it join its neighbour, so that there are fewer entries.
-            start, _ = previous.ranges[-1]
-            previous.ranges[-1] = (start, instruction.end)
+        key = _key_of(flow, place)
+        if key is None:
+            silent, last = [], None
             continue
-        depth = flow.held_depth(place)
-        if not covers(flow, place, entry, depth):
-            previous = None
-            continue
-        kinds = tuple(flow.kind(item) for item in stack[:depth])
-        raised_at = instruction.offset if number == _RAISE and instruction.arg == 0 else -1
-        key = (entry, kinds, raised_at)
         region = found.get(key)
         if region is None:
-            region = found[key] = Region(entry, kinds, raised_at, [], lines.get(instruction.offset, 0))
-        if number not in SILENT:
-            noisy.add(key)
-        if region is previous:
-            start, _ = region.ranges[-1]
-            region.ranges[-1] = (start, instruction.end)
+            region = found[key] = Region(*key, [], lines.get(instruction.offset, 0))
+        first = place
+        if key == last and all(_belongs(flow, other, region) for other in silent):
+            region.ranges[-1] = (region.ranges[-1][0], instruction.end)
         else:
-            region.ranges.append((instruction.start, instruction.end))
-        previous = region
-    return [region for key, region in found.items() if key in noisy]
+            while silent and _belongs(flow, silent[-1], region):
+                first = silent.pop()
+            region.ranges.append((flow.instructions[first].start, instruction.end))
+        silent, last = [], key
+    return list(found.values())
+
+
+_Key = tuple[ExceptionEntry | None, tuple[str, ...], int]
+
+
+def _key_of(flow: Flow, place: int) -> _Key | None:
+    """Entry, surviving kinds and bare `raise` of an instruction's region; None if it gets no barrier."""
+    entry = flow.entry(place)
+    depth = flow.held_depth(place)
+    if not covers(flow, place, entry, depth):
+        return None
+    instruction = flow.instructions[place]
+    stack = flow.stacks[place] or ()
+    raised_at = instruction.offset if instruction.opcode == _RAISE and instruction.arg == 0 else -1
+    return entry, tuple(flow.kind(item) for item in stack[:depth]), raised_at
+
+
+def _belongs(flow: Flow, place: int, region: Region) -> bool:
+    """Whether an instruction that cannot raise may lie in a region: what the region keeps is on the stack there."""
+    if region.raised_at >= 0 or flow.entry(place) != region.entry:
+        return False
+    stack = (flow.stacks[place] or ())[: len(region.kinds)]
+    return tuple(flow.kind(item) for item in stack) == region.kinds
 
 
 def covers(flow: Flow, place: int, entry: ExceptionEntry | None, depth: int) -> bool:

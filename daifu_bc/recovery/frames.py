@@ -156,9 +156,7 @@ def _compile(source: str, filename: str) -> tuple[bool, CodeType]:
     try:
         return True, compile(source.strip(), filename, "eval")
     except SyntaxError:
-        return False, cast(
-            CodeType, compile(source if source.endswith("\n") else source + "\n", filename, "exec")
-        )
+        return False, compile(source if source.endswith("\n") else source + "\n", filename, "exec")
 
 
 def _instruction_lines(code: CodeType) -> Iterator[int | None]:
@@ -255,18 +253,21 @@ def failed_exit(frame: FrameType, exception: BaseException) -> object | None:
 
     The frame's stack no longer has it; but the dead frame inside knows whose method it ran.
     """
-    entry = exception.__traceback__
-    while entry is not None and entry.tb_frame is not frame:
-        entry = entry.tb_next
-    inner = entry.tb_next if entry is not None else None
-    if inner is None:
+    inner = inner_frame(frame, exception)
+    if inner is None or not inner.f_code.co_argcount:
         return None
-    code = inner.tb_frame.f_code
-    if not code.co_argcount:
-        return None
-    manager = inner.tb_frame.f_locals.get(code.co_varnames[0])
+    code = inner.f_code
+    manager = inner.f_locals.get(code.co_varnames[0])
     for cls in type(manager).__mro__:
         method = cls.__dict__.get("__exit__")
         if isinstance(method, FunctionType):
             return MethodType(method, manager) if body_of(method.__code__) is body_of(code) else None
     return None
+
+
+def inner_frame(frame: FrameType, exception: BaseException) -> FrameType | None:
+    """The frame that `frame` had called when the exception came out of it, if that was Python code."""
+    entry = exception.__traceback__
+    while entry is not None and entry.tb_frame is not frame:
+        entry = entry.tb_next
+    return entry.tb_next.tb_frame if entry is not None and entry.tb_next is not None else None

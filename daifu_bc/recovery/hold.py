@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import threading
 import time
@@ -17,7 +18,7 @@ from daifu_bc.recovery.answers import Verdict
 from daifu_bc.recovery.bodies import continuation_from
 from daifu_bc.recovery.capture import Capture
 from daifu_bc.recovery.edits import Operation
-from daifu_bc.recovery.frames import ActionResult, FrameView, failed_exit, visible_frames
+from daifu_bc.recovery.frames import ActionResult, FrameView, failed_exit, inner_frame, visible_frames
 from daifu_bc.recovery.restarts import Restarts
 from daifu_bc.recovery.surgery import operate
 from daifu_bc.rewrite.continuation import Start
@@ -140,6 +141,8 @@ class Hold:
         captured = self.captured
         names = frozenset(captured.frame.f_locals) if captured.code.co_varnames else frozenset[str]()
         if flow is None or flow is captured.flow:
+            if ended_generator(captured, self.exception):
+                return Restarts(captured.flow, captured.place, captured.items, names, ended=True)
             lost = failed_exit(captured.frame, self.exception)
             return Restarts(captured.flow, captured.place, captured.items, names, lost)
         place = self._place or 0
@@ -259,6 +262,14 @@ class Hold:
             self._place = result.place
         text = result.text
         return text if check else f"{text}\n{self.where_next()}"
+
+
+def ended_generator(captured: Capture, exception: BaseException) -> bool:
+    """Whether a loop asked a generator for its next element, and that generator has ended by the exception."""
+    if captured.flow.instructions[captured.place].name != "FOR_ITER":
+        return False
+    inner = inner_frame(captured.frame, exception)
+    return inner is not None and bool(inner.f_code.co_flags & inspect.CO_GENERATOR)
 
 
 class _Closed(Exception):

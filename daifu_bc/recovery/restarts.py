@@ -53,12 +53,21 @@ class Restarts:
         held: the structural items that are still there.
         bound: names that have a value.
         lost_exit: the `__exit__` that failed in this frame, if it can be told: it is no longer on the stack.
+        ended: whether it is a loop over a generator that has ended by the exception.
     """
 
     def __init__(
-        self, flow: Flow, place: int, held: Stack, bound: frozenset[str], lost_exit: object | None = None
+        self,
+        flow: Flow,
+        place: int,
+        held: Stack,
+        bound: frozenset[str],
+        lost_exit: object | None = None,
+        *,
+        ended: bool = False,
     ) -> None:
         self.lost_exit = lost_exit
+        self.ended = ended
         self.flow = flow
         self.place = place
         self.held = held
@@ -89,6 +98,11 @@ class Restarts:
         Raises:
             NoPoint: it cannot be repeated exactly.
         """
+        if self.ended:
+            raise NoPoint(
+                "the generator that the loop takes its elements from has ended by the exception, and would give no more",
+                remedy="Hold inside it instead (vaccinate its module), `skip` the loop, or `goto` its line to begin anew.",
+            )
         begin = self.statements.begin_of(self.place)
         if begin is not None and self._fits(begin):
             return Start(begin, self.held[: len(self.flow.stacks[begin] or ())], self.bound)
