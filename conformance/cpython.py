@@ -9,6 +9,7 @@ tests go one way or the other in plain runs, too.
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import subprocess
 import sys
@@ -125,7 +126,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--ignore", action="append", default=[], help="leave out tests of this name or pattern"
     )
     parser.add_argument("--match", action="append", default=[], help="only tests of this name or pattern")
+    parser.add_argument("--hold", action="store_true", help="hold each crash before it is let go")
     chosen = parser.parse_args(arguments)
+    os.environ["CONFORMANCE_HOLD"] = "1" if chosen.hold else "0"
     with tempfile.TemporaryDirectory(prefix="conformance-") as temporary:
         startup = link_startup(Path(temporary))
         extra = tuple(word for pattern in chosen.match for word in ("-m", pattern))

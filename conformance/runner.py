@@ -78,7 +78,8 @@ def environment(startup: Path, mode: Mode) -> dict[str, str]:
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("DAIFU", "PYTHON"))}
     switch = "1" if mode == "vaccinated" else "0"
-    return {**kept, "PYTHONPATH": str(startup), "DAIFU": switch, "DAIFU_SCOPE": "all"}
+    chosen = {"PYTHONPATH": str(startup), "DAIFU": switch, "DAIFU_SCOPE": "all", "DAIFU_JOURNAL": os.devnull}
+    return {**kept, **chosen}
 
 
 def run_process(command: Sequence[str], variables: Mapping[str, str], folder: str, timeout: float) -> Ended:
