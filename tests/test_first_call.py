@@ -10,7 +10,7 @@ import sys
 import threading
 import traceback
 import weakref
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from pathlib import Path
 from types import FunctionType
 from typing import Any, cast
@@ -49,7 +49,7 @@ def function(a: int, /, b: int = 2, *rest: int, key: int = 4, **others: int) -> 
         return [a, b, rest, key, others]
 
 
-def generator(count: int) -> Iterator[int]:
+def generator(count: int) -> Generator[int, int, None]:
     for number in range(count):
         got = yield number
         if got:
@@ -101,7 +101,7 @@ def test_generators() -> None:
     assert not notes, "a generator's body has not begun yet"
     assert next(first) == 0
     assert notes == ["generator 0"]
-    assert first.send(5) == 5  # type: ignore[attr-defined]
+    assert first.send(5) == 5
     assert list(first) == [1]
     assert list(second) == [0, 1, 2] == list(generator(3))
     assert notes == ["generator 0"]
@@ -171,7 +171,10 @@ def test_a_failure_of_ours_is_none_of_the_programs(monkeypatch: pytest.MonkeyPat
     def target() -> int:
         return len("abc")
 
-    notes = watched(target, lambda: 1 / 0)  # type: ignore[arg-type, return-value]
+    def fail() -> None:
+        raise ValueError
+
+    notes = watched(target, fail)
     assert target() == 3
     assert len(notes) == 1
     notes = watched(target)
@@ -204,7 +207,11 @@ def test_two_threads_at_once() -> None:
     def target() -> int:
         return len("abc")
 
-    notes = watched(target, lambda: [len(str(number)) for number in range(2000)] and None)
+    def dawdle() -> None:
+        for number in range(2000):
+            str(number)
+
+    notes = watched(target, dawdle)
 
     def call() -> None:
         start.wait(5)
