@@ -190,7 +190,7 @@ def _tensor(value: object, statistics: bool) -> str | None:
         return None
     tensor: Any = value
     kind = f"{str(tensor.dtype).removeprefix('torch.')} on {tensor.device}"
-    if tensor.is_nested:
+    if getattr(tensor, "is_nested", False):
         return f"{type(value).__name__}, nested, {kind}"
     shape = tuple(tensor.shape)
     head = f"{type(value).__name__}{_shape(shape)} {kind}"
@@ -201,12 +201,13 @@ def _tensor(value: object, statistics: bool) -> str | None:
     if not statistics or type(value) not in known or not _may_read(torch, tensor):
         return head
     try:
-        if not _has_memory(tensor):
-            return f"{head}; its memory was given back"
         sampled = math.prod(shape) > _limit()
         # Copied to the processor before anything is computed: memory of the device may be what is missing.
         with torch.no_grad():
-            facts = _torch_facts(torch, tensor.detach()[_steps(shape)].cpu())
+            elements = tensor.detach()
+            if not _has_memory(elements):
+                return f"{head}; its memory was given back"
+            facts = _torch_facts(torch, elements[_steps(shape)].cpu())
     except Exception as error:  # noqa: BLE001 - a device that is in error, memory that is missing
         return f"{head}; no statistics: {type(error).__name__}"
     return _sentence(head, shape, facts, sampled=sampled)
