@@ -30,12 +30,11 @@ def intercept(_module: object, exception: BaseException) -> Handover | None:
     working.busy = True
     watch_again = observers.pause()
     try:
+        if not policy.somebody_answers():
+            return None
         frame = sys._getframe(1)
         verdict = judge(exception, frame)
         if not verdict.hold:
-            return None
-        if not policy.somebody_answers():
-            leave_alone(exception)
             return None
         return _hold(frame, exception, verdict)
     except (RecursionError, MemoryError):  # there is no room for us

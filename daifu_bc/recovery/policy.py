@@ -33,6 +33,8 @@ _playbook: Responder | None = None
 _playbook_file: str | None = None
 # Threads may be held at the same time; there is one terminal.
 _terminal_lock = threading.RLock()
+#: The process that was found to have nobody who answers; a forked child asks anew.
+_nobody = 0
 
 
 def set_responder_factory(kind: Kind, factory: Factory) -> None:
@@ -42,7 +44,9 @@ def set_responder_factory(kind: Kind, factory: Factory) -> None:
         kind: `playbook` or `terminal`.
         factory: returns a responder; or its name, `package.module:function`.
     """
+    global _nobody
     _factories[kind] = factory
+    _nobody = 0
 
 
 def set_interpreter(interpreter: Interpreter | str) -> None:
@@ -75,7 +79,8 @@ def prepare() -> None:
     Raises:
         DaifuError: it cannot be read, or there is a mistake in it.
     """
-    global _playbook, _playbook_file
+    global _playbook, _playbook_file, _nobody
+    _nobody = 0
     name = os.environ.get(PLAYBOOK_VARIABLE)
     if not name or (_playbook is not None and _playbook_file in (None, name)):
         return
@@ -102,12 +107,21 @@ def _is_terminal(stream: TextIO | None) -> bool:
 
 
 def somebody_answers() -> bool:
-    """Tell whether a hold would be answered by anybody; if not, it need not be made."""
+    """Tell whether a hold would be answered by anybody; if not, it need not be made.
+
+    Asked of each exception that passes a barrier: that there is nobody is found out once for each process.
+    """
+    global _nobody
     if _playbook is not None:
         return True
+    if _nobody == os.getpid():
+        return False
     if os.environ.get(PLAYBOOK_VARIABLE) and "playbook" in _factories:
         return True
-    return "terminal" in _factories and at_terminal()
+    if "terminal" in _factories and at_terminal():
+        return True
+    _nobody = os.getpid()
+    return False
 
 
 def asks_again() -> bool:

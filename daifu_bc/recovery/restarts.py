@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import weakref
 from types import CodeType
-from typing import Final
+from typing import Final, NamedTuple
 
 from daifu_bc.analysis.code import cells_at_start
 from daifu_bc.analysis.flow import EXIT, EXIT_SELF, ITERATOR, VALUE, Flow, Stack
@@ -30,6 +30,12 @@ def statements_of(flow: Flow) -> Statements:
         _tables.pop(next(iter(_tables)))
     _tables[id(flow.code)] = (weakref.ref(flow.code), made)
     return made
+
+
+class _Covering(NamedTuple):
+    kind: str
+    target: int
+    depth: int
 
 
 def calls_exit(flow: Flow, place: int, held: Stack) -> bool:
@@ -76,6 +82,8 @@ class Restarts:
         )
         self.statements = statements_of(flow)
         self.statement = self.statements.of[place]
+        #: What there is to leave: a `with` whose __enter__ has failed has no exit to be called.
+        self.open = held[: self._entered()]
 
     def line_of(self, place: int) -> int:
         """The line of the instruction at a place."""
@@ -83,7 +91,28 @@ class Restarts:
         return statement.first if statement is not None else self.flow.code.co_firstlineno
 
     def _start(self, place: int) -> Start:
-        return Start(place, self.held, self.bound)
+        return Start(place, self.open, self.bound)
+
+    def _entered(self) -> int:
+        """How many of the held items belong to blocks that have been entered."""
+        flow = self.flow
+        armed = {handler.depth for handler in self._covering() if handler.kind == WITH_EXIT}
+        for index, item in enumerate(self.held):
+            if flow.kind(item) == EXIT:
+                after = index + (2 if self.held[index + 1 : index + 2] == ((EXIT_SELF, item[1]),) else 1)
+                if after not in armed:
+                    return index
+        return len(self.held)
+
+    def _covering(self) -> list[_Covering]:
+        """The handlers around the crash, inner to outer, with the depth of the stack that they begin at."""
+        found: list[_Covering] = []
+        entry = self.flow.entry(self.place)
+        while entry is not None and all(entry.target != other.target for other in found):
+            handler = handler_at(self.flow, entry)
+            found.append(_Covering(handler.kind, entry.target, entry.depth))
+            entry = handler.outer
+        return found
 
     def _fits(self, place: int) -> bool:
         """Whether all that lies on the stack at a place has been kept."""
@@ -209,7 +238,7 @@ class Restarts:
         """The end of the function, where the compiler has left out the code that returns None."""
         if base or self._finally(None):
             return None
-        return Start(self.place, self.held, self.bound, returns=True)
+        return Start(self.place, self.open, self.bound, returns=True)
 
     def _after_block(self, statement: Statement, base: Stack) -> Start | None:
         """Behind the last statement of a block."""
@@ -338,7 +367,7 @@ class Restarts:
                 "a `finally` would have to run on the way out",
                 remedy="Use `goto` to a line that leaves the `try`.",
             )
-        return Start(self.place, self.held, self.bound, returns=True)
+        return Start(self.place, self.open, self.bound, returns=True)
 
     def raising(self) -> Start:
         """Where another exception is raised in the place of the held one."""
