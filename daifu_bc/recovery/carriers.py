@@ -18,6 +18,9 @@ OUTERMOST: Final = "outermost"
 EVERY: Final = "*"
 
 _DEFAULTS: Final[dict[tuple[str, str], str]] = {
+    # What an action raises is shown to the one who typed it; outside the launcher there is no program.
+    ("daifu_bc.recovery.frames", EVERY): HANDLES,
+    ("daifu_bc.install.launch", EVERY): OUTERMOST,
     # An exception that arrives here ends the thread; it is printed, and nobody deals with it.
     ("threading", "Thread._bootstrap"): PASSES,
     ("threading", "Thread._bootstrap_inner"): PASSES,

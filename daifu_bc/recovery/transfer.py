@@ -7,7 +7,7 @@ from types import CodeType
 
 from daifu_bc.analysis.align import align
 from daifu_bc.analysis.flow import Flow, Stack
-from daifu_bc.analysis.statements import find_function, parse
+from daifu_bc.analysis.statements import find_function
 from daifu_bc.errors import NoPoint, Refusal
 from daifu_bc.recovery.bodies import flow_of
 from daifu_bc.recovery.capture import Capture
@@ -39,8 +39,7 @@ def transfer(captured: Capture, code: CodeType, tree: ast.Module) -> tuple[Flow,
             remedy="Pass the value in another way.",
         )
     flow = flow_of(code)
-    old_tree = parse(captured.code)
-    old = find_function(old_tree, captured.code) if old_tree is not None else None
+    old = statements_of(captured.flow).function
     new = find_function(tree, code)
     statement = statements_of(captured.flow).of[captured.place]
     if old is None or new is None or statement is None or statement.node is None:
