@@ -7,142 +7,36 @@ Objects/frameobject.c, which knows fewer kinds.
 
 from __future__ import annotations
 
-import dis
-import opcode
 from types import CodeType
 from typing import Final
 
 from daifu_bc import pyversion
-from daifu_bc.analysis.code import ExceptionEntry, Instruction, decode, entry_at, exception_entries
+from daifu_bc.analysis.code import ExceptionEntry, decode, entry_at, exception_entries
+from daifu_bc.analysis.effect import ENDS, RETURNS, inputs, op_set, step
+from daifu_bc.analysis.items import (
+    EXCEPTION,
+    EXIT,
+    EXIT_SELF,
+    GROUP,
+    INDEX,
+    ITERATOR,
+    LASTI,
+    NEVER_ALONE,
+    SAVED,
+    SECOND,
+    TEMPORARY,
+    VALUE,
+    Item,
+    Stack,
+)
 from daifu_bc.errors import CannotVaccinate
 
-# What enclosing blocks keep between two statements ...
-ITERATOR: Final = "iterator"  # of a `for`, `async for`
-INDEX: Final = "index"  # the second slot of a `for` (3.15+): NULL or a tagged index
-EXIT: Final = "exit"  # of a `with`: the bound __exit__, or from 3.14 the function
-EXIT_SELF: Final = "exit self"  # its second slot (3.14+), may be NULL
-SAVED: Final = "saved exception"  # what was being handled outside, in an `except` or `finally` body
-EXCEPTION: Final = "exception"
-LASTI: Final = "lasti"
-GROUP: Final = "list of exceptions"  # of an `except*`
-VALUE: Final = "value"  # parked: a return value over a `finally`, a loop's next element, what __enter__ gave
-# ... and everything else.
-TEMPORARY: Final = "temporary"
+__all__ = [
+    "EXCEPTION", "EXIT", "EXIT_SELF", "GROUP", "INDEX", "ITERATOR", "LASTI", "RETURNS", "SAVED", "TEMPORARY", "VALUE",
+    "Flow", "Item", "Stack", "op_set",
+]  # fmt: skip
 
-#: Kinds that take two slots, with the kind of the second one.
-_SECOND: Final = ({EXIT: EXIT_SELF} if pyversion.EXIT_IS_A_PAIR else {}) | (
-    {ITERATOR: INDEX} if pyversion.ITERATOR_IS_A_PAIR else {}
-)
-# The second slots; and a saved lasti, which only the interpreter's own clean-up code finds below it.
-_NEVER_ALONE: Final = frozenset({EXIT_SELF, INDEX, LASTI})
-
-Item = tuple[str, int]
-Stack = tuple[Item, ...]
-
-
-def op_set(*names: str) -> frozenset[int]:
-    """Opcode numbers of the names that this CPython has; at least one exists."""
-    numbers = frozenset(opcode.opmap[name] for name in names if name in opcode.opmap)
-    if not numbers:
-        raise AssertionError(f"none of these opcodes exists: {names}")
-    return numbers
-
-
-def _starting(*prefixes: str) -> frozenset[int]:
-    return frozenset(
-        number for name, number in opcode.opmap.items() if name.startswith(prefixes) and number < 256
-    )
-
-
-#: Instructions after which the next one does not run.
-ENDS: Final = op_set(
-    "RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE", "JUMP_FORWARD", "INTERPRETER_EXIT"
-) | (_starting("JUMP_BACKWARD"))
-RETURNS: Final = op_set("RETURN_VALUE")
-_SILENT: Final = (  # leave no new item on the stack, whatever they take
-    _starting("STORE_", "DELETE_", "POP_", "JUMP_", "RETURN_")
-    - op_set("STORE_FAST_LOAD_FAST", "RETURN_GENERATOR", "STORE_FAST")
-    | op_set("STORE_FAST", "RAISE_VARARGS", "RERAISE", "LIST_APPEND", "SET_ADD", "MAP_ADD", "LIST_EXTEND")
-    | op_set(
-        "SET_UPDATE", "DICT_UPDATE", "DICT_MERGE", "IMPORT_STAR", "PRINT_EXPR", "END_FOR", "END_ASYNC_FOR"
-    )
-    | op_set(
-        "NOP", "RESUME", "MAKE_CELL", "COPY_FREE_VARS", "CACHE", "NOT_TAKEN", "SETUP_ANNOTATIONS", "KW_NAMES"
-    )
-    | op_set("PRECALL", "TRACE_RECORD", "INTERPRETER_EXIT", "EXTENDED_ARG")
-)
-_MANY: Final = {  # results, where they are not one
-    number: count
-    for name, count in {
-        "UNPACK_SEQUENCE": -1,
-        "UNPACK_EX": -2,
-        "CHECK_EG_MATCH": 2,
-        "MATCH_KEYS": 3 if pyversion.VERSION < (3, 12) else 2,
-        "CLEANUP_THROW": 3 if pyversion.VERSION >= (3, 15) else 2,
-        "SEND": 2,
-        "LOAD_METHOD": 2,
-    }.items()
-    if (number := opcode.opmap.get(name)) is not None
-}
-#: Look at what lies on the stack and leave it there when they raise.
-_KEEPS_INPUTS: Final = op_set("FOR_ITER", "GET_ANEXT", "WITH_EXCEPT_START", "COPY", "SWAP", "NOP", "RESUME")
-#: Take nothing from the stack.
-_NO_INPUTS: Final = (
-    _starting(
-        "LOAD_FAST",
-        "LOAD_CONST",
-        "LOAD_GLOBAL",
-        "LOAD_NAME",
-        "LOAD_DEREF",
-        "LOAD_CLOSURE",
-        "LOAD_SMALL",
-        "LOAD_COMMON",
-    )
-    | _starting(
-        "JUMP_", "DELETE_FAST", "DELETE_GLOBAL", "DELETE_NAME", "DELETE_DEREF", "MAKE_CELL", "COPY_FREE"
-    )
-    | op_set(
-        "LOAD_BUILD_CLASS",
-        "LOAD_ASSERTION_ERROR",
-        "LOAD_COMMON_CONSTANT",
-        "PUSH_NULL",
-        "LOAD_LOCALS",
-        "LOAD_CLASSDEREF",
-    )
-    | op_set("NOT_TAKEN", "SETUP_ANNOTATIONS", "NOP")
-) - op_set("JUMP_IF_FALSE_OR_POP", "JUMP_IF_TRUE_OR_POP", "NOP")
-OP: Final = opcode.opmap
-_NONE: Final = -1
-_GET_ITER, _FOR_ITER, _SWAP, _COPY = OP["GET_ITER"], OP["FOR_ITER"], OP["SWAP"], OP["COPY"]
-_PUSH_EXC_INFO, _POP_EXCEPT, _GET_AITER = OP["PUSH_EXC_INFO"], OP["POP_EXCEPT"], OP["GET_AITER"]
-_BEFORE_WITH, _BEFORE_ASYNC_WITH = OP.get("BEFORE_WITH", _NONE), OP.get("BEFORE_ASYNC_WITH", _NONE)
-_LOAD_SPECIAL, _CALL, _SEND, _END_SEND = (
-    OP.get("LOAD_SPECIAL", _NONE),
-    OP["CALL"],
-    OP["SEND"],
-    OP.get("END_SEND", _NONE),
-)
-_BUILD_LIST, _CHECK_EG, _RETURN_GENERATOR = OP["BUILD_LIST"], OP["CHECK_EG_MATCH"], OP["RETURN_GENERATOR"]
-_RETURN_VALUE = OP["RETURN_VALUE"]
-#: From 3.15 a comprehension gets an iterable, and calls GET_ITER itself.
-_LOADS_ITERATOR: Final = (
-    op_set("LOAD_FAST", "LOAD_FAST_BORROW") if not pyversion.ITERATOR_IS_A_PAIR else frozenset[int]()
-)
-# Arguments of LOAD_SPECIAL (Include/internal/pycore_opcode_utils.h).
-_ENTER, _AENTER, _EXITS = 0, 2, (1, 3)
-
-_HAS_ARG: Final = frozenset(getattr(dis, "hasarg", ()))
-_effects: dict[tuple[int, int, bool], int] = {}
-
-
-def _effect(number: int, arg: int, jump: bool) -> int:
-    key = (number, arg, jump)
-    try:
-        return _effects[key]
-    except KeyError:
-        has_arg = number >= opcode.HAVE_ARGUMENT if pyversion.VERSION < (3, 13) else number in _HAS_ARG
-        effect = _effects[key] = dis.stack_effect(number, arg if has_arg else None, jump=jump)
-        return effect
+_LOADS: Final = op_set("LOAD_FAST", "LOAD_FAST_BORROW")
 
 
 class Flow:
@@ -167,7 +61,6 @@ class Flow:
         self.index.update({instruction.start: place for place, instruction in enumerate(self.instructions)})
         self.entries = exception_entries(code.co_exceptiontable)
         self.stacks: list[Stack | None] = [None] * len(self.instructions)
-        self._spent: set[int] = set()
         self._same: dict[int, int] = {}  # union-find over the origins of merged items
         self._returned: set[int] = set()
         self._run()
@@ -199,12 +92,12 @@ class Flow:
             kind, origin = stack[size]
             if kind == TEMPORARY and not (self._returned and self._find(origin) in self._returned):
                 break
-            second = _SECOND.get(kind)
+            second = SECOND.get(kind)
             if second is not None and self._is_pair(kind, origin):
                 size += 1
                 if size == len(stack) or stack[size] != (second, origin):
                     break
-            elif kind in _NEVER_ALONE:
+            elif kind in NEVER_ALONE:
                 break
             size += 1
             depth = size
@@ -212,7 +105,7 @@ class Flow:
         return depth
 
     def _is_pair(self, kind: str, origin: int) -> bool:
-        return kind == EXIT or self.instructions[self.index[origin]].opcode == _GET_ITER
+        return kind == EXIT or self.instructions[self.index[origin]].name == "GET_ITER"
 
     def is_restart_point(self, place: int) -> bool:
         """Whether the whole state before the instruction at `place` is locals, cells and structural items."""
@@ -233,36 +126,16 @@ class Flow:
         stack = self.stacks[place]
         if stack is None or not depth:
             return 0
-        instruction = self.instructions[place]
-        if instruction.opcode in _KEEPS_INPUTS:
-            return depth
-        left = (
-            len(stack) - max(1, self._inputs(instruction))
-            if instruction.opcode not in _NO_INPUTS
-            else len(stack)
-        )
+        left = len(stack) - inputs(self.instructions[place])
         return self._whole(stack, depth, left) if left < depth else depth
 
     def _whole(self, stack: Stack, depth: int, left: int) -> int:
         """The largest number of items, at most `left`, that does not split a pair."""
         while (
-            left and left < depth and stack[left][0] in _NEVER_ALONE and stack[left][1] == stack[left - 1][1]
+            left and left < depth and stack[left][0] in NEVER_ALONE and stack[left][1] == stack[left - 1][1]
         ):
             left -= 1
         return left
-
-    def _inputs(self, instruction: Instruction) -> int:
-        """How many items the instruction takes from the stack, at least."""
-        number, arg = instruction.opcode, instruction.arg
-        effect = _effect(number, arg, False)
-        if number in _SILENT:
-            return -effect
-        if number in (_GET_ITER, _GET_AITER, _BEFORE_WITH, _BEFORE_ASYNC_WITH, _LOAD_SPECIAL):
-            return 1
-        results = _MANY.get(number, 1)
-        if results < 0:
-            return 1
-        return max(0, results - effect)
 
     def entry(self, place: int) -> ExceptionEntry | None:
         """The exception table's entry that covers the instruction at `place`."""
@@ -319,6 +192,8 @@ class Flow:
         if not self.instructions:
             return
         instructions, entries, index = self.instructions, self.entries, self.index
+        # A comprehension is given an iterator; from 3.15 an iterable, for which it calls GET_ITER itself.
+        given = self.code.co_varnames[:1] == (".0",) and not pyversion.ITERATOR_IS_A_PAIR
         self.stacks[0] = ()
         work = [0]
         seen: set[tuple[int, Stack]] = set()
@@ -346,13 +221,15 @@ class Flow:
                 try:
                     if instruction.target is not None:
                         target = index[instruction.target]
-                        if self._merge(target, self._step(instruction, stack, True)):
+                        if self._merge(target, step(instruction, stack, jump=True)):
                             work.append(target)
                     if number in ENDS:
-                        if number == _RETURN_VALUE:
+                        if number in RETURNS:
                             self._returned.add(stack[-1][1])
                         break
-                    after = self._step(instruction, stack, False)
+                    after = step(instruction, stack, jump=False)
+                    if given and number in _LOADS and instruction.arg == 0:
+                        after = (*stack, (ITERATOR, instruction.offset))
                 except IndexError:
                     raise CannotVaccinate(
                         f"the stack is too short for {instruction.name} at offset {instruction.offset}",
@@ -361,78 +238,3 @@ class Flow:
                 place += 1
                 if place >= len(instructions) or not self._merge(place, after):
                     break
-
-    def _step(self, instruction: Instruction, stack: Stack, jump: bool) -> Stack:
-        """The stack after `instruction`."""
-        number, arg, origin = instruction.opcode, instruction.arg, instruction.offset
-        if number == _COPY:
-            return (*stack, stack[-arg])
-        if number == _SWAP:
-            swapped = list(stack)
-            swapped[-1], swapped[-arg] = swapped[-arg], swapped[-1]
-            return tuple(swapped)
-        if number == _FOR_ITER:
-            # At the end of the loop END_FOR is told as if an element had been pushed (3.12+).
-            if jump:
-                effect = _effect(number, arg, True)
-                return stack[:effect] if effect < 0 else (*stack, *((TEMPORARY, origin),) * effect)
-            return (*stack, (VALUE, origin))
-        if number == _GET_ITER:
-            if not pyversion.ITERATOR_IS_A_PAIR:
-                return (*stack[:-1], (ITERATOR, origin))
-            if arg:  # of a `yield from`
-                return (*stack[:-1], (TEMPORARY, origin), (TEMPORARY, origin))
-            return (*stack[:-1], (ITERATOR, origin), (INDEX, origin))
-        if number == _GET_AITER:
-            return (*stack[:-1], (ITERATOR, origin))
-        if number == _PUSH_EXC_INFO:
-            return (*stack[:-1], (SAVED, origin), stack[-1])
-        if number == _POP_EXCEPT:
-            popped = stack[-1]
-            # Its copy further down, in a clean-up handler, no longer stands for anything.
-            return tuple((TEMPORARY, item[1]) if item == popped else item for item in stack[:-1])
-        if number == _BEFORE_WITH:
-            return (*stack[:-1], (EXIT, origin), (VALUE, origin))
-        if number == _BEFORE_ASYNC_WITH:
-            return (*stack[:-1], (EXIT, origin), (TEMPORARY, origin))
-        if number == _LOAD_SPECIAL:
-            if arg in _EXITS:
-                return (*stack[:-1], (EXIT, origin), (EXIT_SELF, origin))
-            return (*stack[:-1], (TEMPORARY, origin), (TEMPORARY, origin))
-        if number == _CALL and self._enters(stack, arg):
-            return (*stack[: -2 - arg], (VALUE, origin))
-        if arg == 0 and number in _LOADS_ITERATOR and self.code.co_varnames[:1] == (".0",):
-            return (*stack, (ITERATOR, origin))  # what a comprehension is given
-        if number == _RETURN_GENERATOR:
-            return (*stack, (TEMPORARY, origin))
-        if number == _CHECK_EG:
-            return (*stack[:-2], (EXCEPTION, origin), (TEMPORARY, origin))
-        if number == _BUILD_LIST and arg == 0 and stack and stack[-1][0] == EXCEPTION:
-            return (*stack, (GROUP, origin))
-        effect = _effect(number, arg, jump)
-        if number in _SILENT:
-            return stack[:effect] if effect else stack
-        if (number == _SEND and jump and _END_SEND == _NONE) or number == _END_SEND:
-            # What an `async for` or `async with` awaited is parked until its target takes it.
-            below = stack[:-2]
-            kind = VALUE if below and below[-1][0] in (ITERATOR, EXIT, EXIT_SELF) else TEMPORARY
-            if number == _END_SEND:
-                below = stack[: len(stack) + effect - 1]
-                kind = VALUE if below and below[-1][0] in (ITERATOR, EXIT, EXIT_SELF) else TEMPORARY
-            return (*below, (kind, origin))
-        results = _MANY.get(number, 1)
-        if results < 0:
-            results = effect + 1  # UNPACK_SEQUENCE, UNPACK_EX take one
-        if effect > results:
-            results = effect
-        keep = len(stack) + effect - results
-        if keep < 0:
-            raise IndexError(keep)
-        return stack[:keep] + ((TEMPORARY, origin),) * results
-
-    def _enters(self, stack: Stack, arg: int) -> bool:
-        """Whether this CALL is the one of `__enter__` (3.14+)."""
-        if _LOAD_SPECIAL == _NONE or arg != 0 or len(stack) < 3:
-            return False
-        maker = self.instructions[self.index[stack[-2][1]]]
-        return maker.opcode == _LOAD_SPECIAL and maker.arg == _ENTER and maker.offset == stack[-2][1]
