@@ -2,20 +2,93 @@
 
 from __future__ import annotations
 
-from daifu_bc import frontends, integrations
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from daifu_bc import frontends
 from daifu_bc.errors import DaifuError, Refusal
-from daifu_bc.install import vaccine
-from daifu_bc.install.vaccinate import vaccinate
-from daifu_bc.recovery.intercept import intercept as _intercept
-from daifu_bc.recovery.resume import delegate as _delegate
-from daifu_bc.recovery.resume import follow as _follow
-from daifu_bc.recovery.resume import mark as _mark
-from daifu_bc.recovery.resume import take as _take
-from daifu_bc.recovery.resume import trim as _trim
-from daifu_bc.rewrite.first_call import first_call as _first_call
+from daifu_bc.install import notice, vaccine
+from daifu_bc.recovery import policy
+
+if TYPE_CHECKING:
+    from daifu_bc.install.vaccinate import vaccinate
 
 __version__ = "0.1.0"
 __all__ = ["DaifuError", "Refusal", "__version__", "vaccinate"]
 
+# The rest is imported when it is first asked for: children and workers import us at their start, and most of them
+# never hold anything. The names with an underscore are what the cold code of vaccinated functions calls.
+_HOMES = {
+    "vaccinate": ("daifu_bc.install.vaccinate", "vaccinate"),
+    "_first_call": ("daifu_bc.rewrite.first_call", "first_call"),
+}
+_ENGINE = {
+    "_take": ("daifu_bc.recovery.resume", "take"),
+    "_follow": ("daifu_bc.recovery.resume", "follow"),
+    "_trim": ("daifu_bc.recovery.resume", "trim"),
+    "_mark": ("daifu_bc.recovery.resume", "mark"),
+    "_delegate": ("daifu_bc.recovery.resume", "delegate"),
+    "_intercept": ("daifu_bc.recovery.intercept", "intercept"),
+}
+
+# What the journal imports when it writes a line.
+_NEEDED = ("datetime", "json")
+
+
+def _nobody(_module: object, _exception: BaseException) -> None:
+    """Stands for `_intercept` where nobody answers a hold: there the engine need not be loaded."""
+
+
+if not TYPE_CHECKING:  # else each misspelt name would pass
+
+    def __getattr__(name: str) -> object:
+        if name == "_intercept" and not policy.somebody_answers():
+            return _nobody
+        if name in _ENGINE:
+            _load_engine()
+        elif name in _HOMES:
+            _put(_HOMES, name)
+        else:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return globals()[name]
+
+
+def _load_engine() -> None:
+    """Import all that a hold needs.
+
+    Raises:
+        Exception: it cannot be done; the cold code that asked lets the program's exception go on.
+    """
+    try:
+        for name in _ENGINE:
+            _put(_ENGINE, name)
+        for name in _NEEDED:
+            import_module(name)
+        import_module("daifu_bc.integrations").engine_loaded()
+    except (MemoryError, RecursionError):  # there is no room now; the next exception asks again
+        raise
+    except Exception as error:
+        if not sys.is_finalizing():
+            notice.report_failure("load what holds crashes", error)
+        raise
+
+
+def _put(homes: dict[str, tuple[str, str]], name: str) -> None:
+    """Make a name an ordinary attribute, so that it is found without us from now on."""
+    home, attribute = homes[name]
+    globals()[name] = getattr(import_module(home), attribute)
+
+
+def _start() -> None:
+    """Prepare for the program's libraries and, where a hold will be answered, for holding.
+
+    A crash may come from having no memory, no file descriptors or no stack left: then it is too late to import.
+    """
+    import_module("daifu_bc.integrations").install()
+    if policy.somebody_answers():
+        _load_engine()
+
+
 frontends.register()
-vaccine.starters.append(integrations.install)
+vaccine.starters.append(_start)

@@ -9,3 +9,8 @@ def install() -> None:
     """Prepare for libraries that need something of us; none of them is imported by this."""
     importer.when_imported("torch._dynamo.bytecode_transformation", "daifu_bc.integrations.torch:install")
     importer.when_imported("torch._dynamo", "daifu_bc.integrations.torch:watch")
+
+
+def engine_loaded() -> None:
+    """Prepare for libraries whose ways the verdict has to know; before the engine is loaded nobody asks for one."""
+    importer.when_imported("asyncio.tasks", "daifu_bc.integrations.asyncio:install")

@@ -33,8 +33,12 @@ _MOST_CALLBACKS: Final = 100
 _WRAPPERS: Final = frozenset({"coroutine_wrapper", "async_generator_asend", "async_generator_athrow"})
 
 
-def install() -> None:
-    """Lets the verdict ask here; once is enough."""
+def install(_module: ModuleType | None = None) -> None:
+    """Lets the verdict ask here; once is enough.
+
+    Args:
+        _module: `asyncio.tasks`, as soon as it is imported; it is looked for when it is needed.
+    """
     if routes not in verdict.deliveries:
         verdict.deliveries.append(routes)
 

@@ -6,12 +6,10 @@ message either. It never fails the run: what goes wrong with the file is told on
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 import sys
 import time
-from datetime import UTC, datetime
 
 from daifu_bc.recovery.interface import FrameLike, HoldLike
 
@@ -88,6 +86,10 @@ def record(
 ) -> None:
     """Append one line to the journal. Whatever goes wrong, the program is not to feel it."""
     try:
+        # Imported with the engine at the latest, and no sooner: children import this module at their start.
+        import json
+        from datetime import UTC, datetime
+
         entry: dict[str, object] = {
             "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
             "pid": os.getpid(),
