@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import itertools
 from dataclasses import dataclass
 
 from daifu_bc.errors import NoPoint
@@ -118,7 +119,7 @@ def align(old: list[ast.stmt], crashed: ast.stmt, new: list[ast.stmt], *, whole:
         raise NoPoint("the crashed statement is not in the text of its function")
     before, after = old, new
     passed: list[int] = []
-    for (_, _, index), (_, name, _) in zip(path, path[1:]):
+    for (_, _, index), (_, name, _) in itertools.pairwise(path):
         passed += _changed_before(before, index, after)
         partner = _partner(before, index, after)
         if type(partner) is not type(before[index]):
@@ -133,7 +134,7 @@ def align(old: list[ast.stmt], crashed: ast.stmt, new: list[ast.stmt], *, whole:
     if whole:
         return Aligned(_partner(before, index, after), False, tuple(passed))
     same = 0
-    for mine, other in zip(before, after):
+    for mine, other in zip(before, after, strict=False):
         if text_of(mine) != text_of(other):
             break
         same += 1

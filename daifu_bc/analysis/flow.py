@@ -63,6 +63,8 @@ class Flow:
         self.stacks: list[Stack | None] = [None] * len(self.instructions)
         self._same: dict[int, int] = {}  # union-find over the origins of merged items
         self._returned: set[int] = set()
+        # A comprehension is given an iterator; from 3.15 an iterable, for which it calls GET_ITER itself.
+        self._given = code.co_varnames[:1] == (".0",) and not pyversion.ITERATOR_IS_A_PAIR
         self._run()
         self._returned = {self._find(origin) for origin in self._returned}
         self._prefixes: list[int | None] = [None] * len(self.instructions)
@@ -174,7 +176,7 @@ class Flow:
             )
         changed = False
         merged: list[Item] = []
-        for mine, other in zip(old, stack):
+        for mine, other in zip(old, stack, strict=False):
             if mine == other:
                 merged.append(mine)
                 continue
@@ -191,50 +193,56 @@ class Flow:
     def _run(self) -> None:
         if not self.instructions:
             return
-        instructions, entries, index = self.instructions, self.entries, self.index
-        # A comprehension is given an iterator; from 3.15 an iterable, for which it calls GET_ITER itself.
-        given = self.code.co_varnames[:1] == (".0",) and not pyversion.ITERATOR_IS_A_PAIR
         self.stacks[0] = ()
         work = [0]
         seen: set[tuple[int, Stack]] = set()
         while work:
-            place = work.pop()
-            while True:
-                instruction = instructions[place]
+            following: int | None = work.pop()
+            while following is not None:
+                place = following
                 stack = self.stacks[place]
                 assert stack is not None
-                if entries:
-                    entry = entry_at(entries, instruction.offset)
-                    # An entry may cover instructions behind its block that cannot raise (3.15, generator expressions).
-                    if entry is not None and len(stack) >= entry.depth:
-                        below = stack[: entry.depth]
-                        key = (entry.target, below)
-                        if key not in seen:
-                            seen.add(key)
-                            target = index[entry.target]
-                            pushed: Stack = below
-                            if entry.lasti:
-                                pushed += ((LASTI, entry.target),)
-                            if self._merge(target, (*pushed, (EXCEPTION, entry.target))):
-                                work.append(target)
-                number = instruction.opcode
+                if self.entries:
+                    self._reach_handler(place, stack, seen, work)
                 try:
-                    if instruction.target is not None:
-                        target = index[instruction.target]
-                        if self._merge(target, step(instruction, stack, jump=True)):
-                            work.append(target)
-                    if number in ENDS:
-                        if number in RETURNS:
-                            self._returned.add(stack[-1][1])
-                        break
-                    after = step(instruction, stack, jump=False)
-                    if given and number in _LOADS and instruction.arg == 0:
-                        after = (*stack, (ITERATOR, instruction.offset))
+                    following = self._pass(place, stack, work)
                 except IndexError:
+                    instruction = self.instructions[place]
                     raise CannotVaccinate(
                         f"the stack is too short for {instruction.name} at offset {instruction.offset}",
                         place=f"{self.code.co_filename}, in {self.code.co_name}",
                     ) from None
-                place += 1
-                if place >= len(instructions) or not self._merge(place, after):
-                    break
+
+    def _reach_handler(self, place: int, stack: Stack, seen: set[tuple[int, Stack]], work: list[int]) -> None:
+        """Tells the handler of an instruction what an exception leaves on the stack."""
+        entry = self.entry(place)
+        # An entry may cover instructions behind its block that cannot raise (3.15, generator expressions).
+        if entry is None or len(stack) < entry.depth:
+            return
+        below = stack[: entry.depth]
+        if (entry.target, below) in seen:
+            return
+        seen.add((entry.target, below))
+        pushed = (*below, (LASTI, entry.target)) if entry.lasti else below
+        target = self.index[entry.target]
+        if self._merge(target, (*pushed, (EXCEPTION, entry.target))):
+            work.append(target)
+
+    def _pass(self, place: int, stack: Stack, work: list[int]) -> int | None:
+        """Interprets one instruction; where to go on, or None if there is nothing new."""
+        instruction = self.instructions[place]
+        number = instruction.opcode
+        if instruction.target is not None:
+            target = self.index[instruction.target]
+            if self._merge(target, step(instruction, stack, jump=True)):
+                work.append(target)
+        if number in ENDS:
+            if number in RETURNS:
+                self._returned.add(stack[-1][1])
+            return None
+        if number in _LOADS and instruction.arg == 0 and self._given:
+            after = (*stack, (ITERATOR, instruction.offset))
+        else:
+            after = step(instruction, stack, jump=False)
+        following = place + 1
+        return following if following < len(self.instructions) and self._merge(following, after) else None

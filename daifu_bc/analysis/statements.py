@@ -14,6 +14,7 @@ from types import CodeType
 from typing import Final, NamedTuple
 
 from daifu_bc.analysis import editions
+from daifu_bc.analysis.dominance import dominators
 from daifu_bc.analysis.flow import Flow, Stack
 from daifu_bc.analysis.regions import first_covered
 
@@ -235,7 +236,7 @@ class Statements:
         must not repeat `b()` alone. Code that is reached only by an exception has its handler as its root.
         """
         if self._dominators is None:
-            self._dominators = self._dominate()
+            self._dominators = dominators(self.flow, self.predecessors)
         kept = self._structure(place)
         here: int | None = place
         while here is not None:
@@ -246,65 +247,6 @@ class Statements:
                 return here
             here = self._dominators.get(here)
         return None
-
-    def _dominate(self) -> dict[int, int]:
-        """The immediate dominator of each place over the normal edges (Cooper, Harvey, Kennedy)."""
-        flow = self.flow
-        roots = [0, *{flow.index[entry.target] for entry in flow.entries}]
-        order: dict[int, int] = {}
-        post: list[int] = []
-        for root in roots:
-            if root in order or flow.stacks[root] is None:
-                continue
-            order[root] = 0
-            work = [(root, iter(flow.successors(root)))]
-            while work:
-                here, following = work[-1]
-                for succeeding in following:
-                    if succeeding not in order:
-                        order[succeeding] = 0
-                        work.append((succeeding, iter(flow.successors(succeeding))))
-                        break
-                else:
-                    work.pop()
-                    post.append(here)
-        for number, place in enumerate(post):
-            order[place] = number
-        rootset = set(roots)
-        dominator: dict[int, int] = {}
-        done = set(rootset)
-        changed = True
-        while changed:
-            changed = False
-            for place in reversed(post):
-                if place in rootset:
-                    continue
-                best: int | None = None
-                apart = False
-                for before in self.predecessors(place):
-                    if before not in done:
-                        continue
-                    if best is None:
-                        best = before
-                        continue
-                    other: int | None = before
-                    while best is not None and other is not None and best != other:
-                        if order[best] < order[other]:
-                            best = dominator.get(best)
-                        else:
-                            other = dominator.get(other)
-                    if best is None or other is None:
-                        apart = True
-                        break
-                done.add(place)
-                value = -1 if apart or best is None else best
-                if dominator.get(place, -1) != value or (value == -1 and place in dominator):
-                    changed = True
-                    if value == -1:
-                        dominator.pop(place, None)
-                    else:
-                        dominator[place] = value
-        return dominator
 
     def all(self) -> list[Statement]:
         """All statements of the function, in the order of the source."""

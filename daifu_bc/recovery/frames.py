@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType, MethodType
-from typing import Any, TextIO, cast
+from typing import Any, TextIO
 
 from daifu_bc import pyversion
 from daifu_bc.analysis import editions
@@ -99,7 +99,9 @@ class FrameView:
         names: list[str] = []
         known = self.frame.f_locals
         hidden = self.frame.f_globals
-        for instruction, line in zip(dis.get_instructions(self.code), _instruction_lines(self.code)):
+        for instruction, line in zip(
+            dis.get_instructions(self.code), _instruction_lines(self.code), strict=False
+        ):
             if line != self.line or not isinstance(instruction.argval, str | tuple):
                 continue
             if not instruction.opname.startswith(

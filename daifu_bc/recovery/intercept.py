@@ -81,7 +81,8 @@ def _answered(hold: Hold, captured: Capture) -> Handover | None:
 
 def _prepare(captured: Capture, decision: Decision) -> Handover:
     """Builds and verifies all that the way on needs; after this only moving is left to be done."""
-    assert decision.flow is not None and decision.start is not None
+    assert decision.flow is not None
+    assert decision.start is not None
     continuation = continuation_from(decision.flow, decision.start)
     frame = captured.frame
     namespace = frame.f_locals if captured.in_namespace else None
@@ -119,9 +120,6 @@ def _clear_dead_frames(frame: FrameType, exception: BaseException) -> None:
         gc.collect()
 
 
-verdicts.on_internal_error = lambda error: report(error)
-
-
 def report(error: BaseException) -> None:
     """Tells once on stderr of a fault of ours, and what to do."""
     try:
@@ -139,3 +137,6 @@ def report(error: BaseException) -> None:
         )
     except Exception:  # noqa: BLE001 - there is nobody left to be told
         pass
+
+
+verdicts.on_internal_error = report

@@ -139,7 +139,7 @@ class Restarts:
         if again is not None:
             return again
         stack = self.flow.stacks[begin] if begin is not None else None
-        lost = [item for item in (stack or ())[len(self.held) :]]
+        lost = list((stack or ())[len(self.held) :])
         if begin is not None and calls_exit(self.flow, begin, self.held) and self.lost_exit is not None:
             # Handed over in its place, it is called again.
             return Start(begin, stack or (), self.bound, supplied=1)
@@ -360,7 +360,7 @@ class Restarts:
         Raises:
             NoPoint: a `finally` stands in the way.
         """
-        if self.flow.code.co_name in ("<module>",):
+        if self.flow.code.co_name == "<module>":
             raise NoPoint("a module has nothing to return to", remedy="Use `skip`, `goto` or `exit`.")
         if self._finally(None):
             raise NoPoint(

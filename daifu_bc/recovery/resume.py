@@ -93,6 +93,7 @@ class Handover(list[Any]):
         self._mark = len(self)
 
     def __call__(self, *slots: Any) -> Any:
+        """Starts the continuation, or takes in the slots of a pair; the cold code calls it."""
         if not slots:
             return self._start()
         if self._mark >= 0:
@@ -149,7 +150,7 @@ def _arrange(passage: Passage, handed: list[Any]) -> list[object]:
         else:
             items.append(value)
     items.reverse()
-    cells = dict(zip(passage.cells, places))
+    cells = dict(zip(passage.cells, places, strict=False))
     code = continuation.located.flow.code
     names = set(cells_at_start(code))
     slots: list[object] = []

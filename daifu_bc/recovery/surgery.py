@@ -139,7 +139,7 @@ def _transfer_unnamed(
         return
     before = [other for other in _inside(_compile(old, plan.edit)) if other.co_qualname == code.co_qualname]
     after = [other for other in _inside(module) if other.co_qualname == code.co_qualname]
-    for one, other in zip(before, after):
+    for one, other in zip(before, after, strict=False):
         same = one.co_code == code.co_code and one.co_firstlineno == code.co_firstlineno
         if (
             same

@@ -6,6 +6,7 @@ CPython's Objects/exception_handling_notes.txt; of the line table: Objects/locat
 
 from __future__ import annotations
 
+import itertools
 import opcode
 from types import CodeType
 from typing import Final
@@ -136,7 +137,7 @@ class Assembler:
                 offsets.append(offsets[-1] + size)
             grown = False
             for place, (number, arg) in enumerate(items):
-                value = self._argument(number, arg, offsets, place)
+                value = self._argument(arg, offsets, place)
                 need = 2 + 2 * CACHES[number] + 2 * _extensions(value)
                 if need > sizes[place]:
                     sizes[place] = need
@@ -145,7 +146,7 @@ class Assembler:
                 break
         raw = bytearray()
         for place, (number, arg) in enumerate(items):
-            value = self._argument(number, arg, offsets, place)
+            value = self._argument(arg, offsets, place)
             extensions = (sizes[place] - 2 - 2 * CACHES[number]) // 2
             for level in range(extensions, 0, -1):
                 raw += bytes((EXTENDED_ARG, value >> 8 * level & 255))
@@ -179,7 +180,7 @@ class Assembler:
         """The line table of the emitted code, when the entries before it end at line `previous`; and its last line."""
         table = bytearray()
         marks = [*self._lines, (len(self._items), 0)]
-        for (first, line), (last, _) in zip(marks, marks[1:]):
+        for (first, line), (last, _) in itertools.pairwise(marks):
             units = (self._offsets[last] - self._offsets[first]) // 2
             while units > 0:
                 count = min(units, 8)
@@ -194,7 +195,7 @@ class Assembler:
                 units -= count
         return bytes(table), previous
 
-    def _argument(self, number: int, arg: int | Label, offsets: list[int], place: int) -> int:
+    def _argument(self, arg: int | Label, offsets: list[int], place: int) -> int:
         if isinstance(arg, InBody):
             return (offsets[-1] + arg - offsets[place + 1]) // 2
         if not isinstance(arg, Label):

@@ -166,7 +166,7 @@ def merge_entries(
     """
     barriers = sorted(
         ExceptionEntry(start + shift, end + shift, target, len(region.kinds), True)
-        for region, target in zip(found, starts)
+        for region, target in zip(found, starts, strict=False)
         for start, end in region.ranges
     )
     merged: list[ExceptionEntry] = []

@@ -11,7 +11,7 @@ import bisect
 import opcode
 from typing import Final, NamedTuple
 
-from daifu_bc.analysis.code import EXTENDED_ARG, cells_at_start
+from daifu_bc.analysis.code import EXTENDED_ARG, Instruction, cells_at_start
 from daifu_bc.analysis.flow import Flow, op_set
 
 _OP: Final = opcode.opmap
@@ -126,29 +126,54 @@ class Spliced(NamedTuple):
         )
 
 
+Units = list[tuple[int, int]]  # opcodes and arguments
+
+
 def splice(flow: Flow, unsafe: dict[int, frozenset[int]]) -> Spliced:
     """The body with the loads of `unsafe` checked."""
     instructions = flow.instructions
-    raw = flow.code.co_code
-    parts: list[list[tuple[int, int]]] = []  # replacement units of an instruction, or empty to keep its bytes
+    parts = [_replacement(instruction, unsafe.get(place)) for place, instruction in enumerate(instructions)]
+    new = _layout(flow, parts)
+    result = bytearray()
     for place, instruction in enumerate(instructions):
-        slots = unsafe.get(place)
-        units: list[tuple[int, int]] = []
-        if slots is not None:
-            for loads, slot in _accesses(instruction.opcode, instruction.arg):
-                if loads:
-                    units.append((_CHECK if slot in slots else _LOAD, slot))
-                else:
-                    units.append((_STORE, slot))
-        parts.append(units)
-    # Sizes: a jump may need one more EXTENDED_ARG when its distance has grown.
+        if parts[place]:
+            for number, slot in parts[place]:
+                _encode(result, number, slot, _extensions(slot))
+        elif instruction.target is not None:
+            caches = instruction.end - instruction.offset - 2
+            extensions = (new[place + 1] - new[place] - 2 - caches) // 2
+            _encode(result, instruction.opcode, _distance(flow, new, place), extensions)
+            result += bytes(caches)
+        else:
+            result += flow.code.co_code[instruction.start : instruction.end]
+    old = [instruction.start for instruction in instructions] + [len(flow.code.co_code)]
+    growth = {
+        instruction.start: units
+        for place, instruction in enumerate(instructions)
+        if (units := (new[place + 1] - new[place] - (instruction.end - instruction.start)) // 2)
+    }
+    return Spliced(bytes(result), _stretch_lines(flow.code.co_linetable, growth), old, new)
+
+
+def _replacement(instruction: Instruction, slots: frozenset[int] | None) -> Units:
+    """What takes the place of an instruction that loads an unbound local; empty for the others."""
+    if slots is None:
+        return []
+    return [
+        ((_CHECK if slot in slots else _LOAD) if loads else _STORE, slot)
+        for loads, slot in _accesses(instruction.opcode, instruction.arg)
+    ]
+
+
+def _layout(flow: Flow, parts: list[Units]) -> list[int]:
+    """The new offsets of the instructions, and of the end. A jump that has become longer may need an EXTENDED_ARG."""
+    instructions = flow.instructions
     sizes = [
         sum(2 * (1 + _extensions(slot)) for _, slot in units)
         if units
         else instruction.end - instruction.start
-        for units, instruction in zip(parts, instructions)
+        for units, instruction in zip(parts, instructions, strict=True)
     ]
-    caches = [(instruction.end - instruction.offset) - 2 for instruction in instructions]
     while True:
         new = [0]
         for size in sizes:
@@ -157,33 +182,13 @@ def splice(flow: Flow, unsafe: dict[int, frozenset[int]]) -> Spliced:
         for place, instruction in enumerate(instructions):
             if instruction.target is None:
                 continue
-            need = 2 + caches[place] + 2 * _extensions(_distance(flow, new, place))
+            caches = instruction.end - instruction.offset - 2
+            need = 2 + caches + 2 * _extensions(_distance(flow, new, place))
             if need > sizes[place]:
                 sizes[place] = need
                 grown = True
         if not grown:
-            break
-    result = bytearray()
-    for place, instruction in enumerate(instructions):
-        if parts[place]:
-            for number, slot in parts[place]:
-                _encode(result, number, slot, _extensions(slot))
-        elif instruction.target is not None:
-            extensions = (sizes[place] - 2 - caches[place]) // 2
-            _encode(result, instruction.opcode, _distance(flow, new, place), extensions)
-            result += bytes(caches[place])
-        elif instruction.name == "END_ASYNC_FOR" and instruction.arg:
-            # It tells where its SEND is, for monitoring only.
-            _encode(result, instruction.opcode, instruction.arg, _extensions(instruction.arg))
-        else:
-            result += raw[instruction.start : instruction.end]
-    old = [instruction.start for instruction in instructions] + [len(raw)]
-    growth = {
-        instruction.start: (sizes[place] - (instruction.end - instruction.start)) // 2
-        for place, instruction in enumerate(instructions)
-        if sizes[place] != instruction.end - instruction.start
-    }
-    return Spliced(bytes(result), _stretch_lines(flow.code.co_linetable, growth), old, new)
+            return new
 
 
 def _distance(flow: Flow, new: list[int], place: int) -> int:

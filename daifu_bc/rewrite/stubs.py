@@ -56,12 +56,12 @@ def stub(asm: Assembler, region: Region, tail: Label, shift: int) -> Label:
     start = asm.label()
     asm.line(region.line)
     go_on, again, guard = Label(), Label(), Label()
-    # [.., lasti, exception]
+    # Stack: .., lasti, exception
     asm.emit("PUSH_EXC_INFO")
     asked = asm.label()
     asm.runtime(INTERCEPT, 1)
     told = asm.label()
-    # [.., lasti, saved, exception, answer]
+    # Stack: .., lasti, saved, exception, answer
     asm.emit("COPY", 1)
     jump_if(asm, _IF_NONE, again)
     asm.emit("JUMP_FORWARD", go_on)
@@ -112,7 +112,7 @@ def _hand_over(asm: Assembler, kinds: tuple[str, ...]) -> None:
             remaining.pop()
             _hand_over_loop(asm)
         elif remaining and remaining[-1] == EXIT and pyversion.EXIT_IS_A_PAIR and kind != EXIT:
-            # [function, self or NULL, handover] -> handover(self?, function)
+            # Stack: function, self or NULL, handover -> handover(self?, function)
             remaining.pop()
             asm.emit("SWAP", 3)
             asm.call(1)
@@ -124,7 +124,7 @@ def _hand_over(asm: Assembler, kinds: tuple[str, ...]) -> None:
 def _hand_over_loop(asm: Assembler) -> None:
     """The same for the two slots of a `for` (3.15+): (iterator, NULL) or (sequence, tagged index)."""
     plain, loop, done, end = Label(), Label(), Label(), Label()
-    # [first, second, handover]
+    # Stack: first, second, handover
     asm.emit("COPY", 3)
     asm.emit("COPY", 2)
     asm.emit("CONTAINS_OP", 0)  # does the handover say that it is a sequence?
@@ -193,18 +193,18 @@ def _follow(asm: Assembler, flags: int) -> None:
     asm.emit("COPY", 1)
     asm.call_top()
     begin = asm.label()
-    # [handover, continuation]
+    # Stack: handover, continuation
     asm.call_top()
     if flags & inspect.CO_ASYNC_GENERATOR:
         _delegate_steps(asm)
     elif flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ITERABLE_COROUTINE):
         _delegate(asm, awaits=bool(flags & inspect.CO_COROUTINE))
     end = asm.label()
-    # [handover, result]
+    # Stack: handover, result
     asm.runtime(FOLLOW, 1)
     asm.emit("COPY", 1)
     jump_if(asm, _IF_NONE, out)
-    # [handover, result, next handover]
+    # Stack: handover, result, next handover
     asm.emit("SWAP", 3)
     asm.emit("POP_TOP")
     asm.emit("POP_TOP")
@@ -215,7 +215,7 @@ def _follow(asm: Assembler, flags: int) -> None:
     asm.emit("POP_TOP")
     asm.emit("RETURN_VALUE")
     asm.place(failed)
-    # [handover, exception]: without our entries in its traceback
+    # Stack: handover, exception: without our entries in its traceback
     asm.runtime(TRIM, 1)
     asm.emit("POP_TOP")
     asm.emit("RERAISE", 0)
@@ -264,14 +264,14 @@ def _delegate_steps(asm: Assembler) -> None:
     asm.emit("SWAP", 2)
     asm.emit("POP_TOP")
     asm.constant(None)
-    # [handover, delegate, sent]
+    # Stack: handover, delegate, sent
     asm.place(step)
     begin = asm.label()
     _call_second(asm, 1)
     asm.emit("GET_AWAITABLE", 0)
     _await(asm, 2, _AFTER_AWAIT)
     awaited = asm.label()
-    # [handover, delegate, item]
+    # Stack: handover, delegate, item
     if pyversion.VERSION >= (3, 12):
         asm.emit("CALL_INTRINSIC_1", 4)
     else:
@@ -282,18 +282,18 @@ def _delegate_steps(asm: Assembler) -> None:
     asm.emit("RESUME", _AFTER_YIELD)
     asm.emit("JUMP_BACKWARD", step)
     asm.place(thrown)
-    # [handover, delegate, exception]
+    # Stack: handover, delegate, exception
     asm.constant(True)
     _call_second(asm, 2)
     asm.emit("JUMP_BACKWARD", step)
     asm.place(ended)
-    # [handover, delegate, exception]
+    # Stack: handover, delegate, exception
     asm.emit("COPY", 1)
     asm.emit("COPY", 3)
     asm.emit("SWAP", 2)
     asm.constant(False)
     _call_second(asm, 2)
-    # [handover, delegate, exception, delegate, whether it has ended]
+    # Stack: handover, delegate, exception, delegate, whether it has ended
     jump_if(asm, _IF_TRUE, out)
     asm.emit("POP_TOP")
     asm.emit("RERAISE", 0)
@@ -312,7 +312,7 @@ def _call_second(asm: Assembler, arguments: int) -> None:
     asm.emit("COPY", arguments + 2)
     if not pyversion.NULL_BEFORE_CALLABLE:
         asm.emit("SWAP", 2)
-    # [callable, arguments.., callable, NULL] -> the arguments behind
+    # Stack: callable, arguments.., callable, NULL -> the arguments behind
     for _ in range(arguments):
         asm.emit("COPY", arguments + 2)
     asm.call(arguments)

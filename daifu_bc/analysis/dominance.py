@@ -1,0 +1,77 @@
+"""Which instruction every way to another one leads through (Cooper, Harvey, Kennedy: A Simple, Fast Dominance Algorithm)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from daifu_bc.analysis.flow import Flow
+
+
+def dominators(flow: Flow, predecessors: Callable[[int], list[int]]) -> dict[int, int]:
+    """The immediate dominator of each place over the normal edges.
+
+    Args:
+        flow: the analysed code.
+        predecessors: the places from which a place normally follows.
+
+    Returns:
+        Place -> its dominator. The first instruction and those of handlers, which only an exception leads to, have none.
+    """
+    roots = [0, *sorted({flow.index[entry.target] for entry in flow.entries})]
+    post = _post_order(flow, roots)
+    number = {place: rank for rank, place in enumerate(post)}
+    found: dict[int, int] = {}
+    done = set(roots)
+    changed = True
+    while changed:
+        changed = False
+        for place in reversed(post):
+            if place in roots:
+                continue
+            best = _meet([before for before in predecessors(place) if before in done], found, number)
+            done.add(place)
+            if found.get(place) != best:
+                changed = True
+                if best is None:
+                    del found[place]
+                else:
+                    found[place] = best
+    return found
+
+
+def _post_order(flow: Flow, roots: list[int]) -> list[int]:
+    """The places that can be reached, each behind those that follow it (but for loops)."""
+    seen: set[int] = set()
+    post: list[int] = []
+    for root in roots:
+        if root in seen or flow.stacks[root] is None:
+            continue
+        seen.add(root)
+        work = [(root, iter(flow.successors(root)))]
+        while work:
+            here, following = work[-1]
+            fresh = next((place for place in following if place not in seen), None)
+            if fresh is None:
+                work.pop()
+                post.append(here)
+            else:
+                seen.add(fresh)
+                work.append((fresh, iter(flow.successors(fresh))))
+    return post
+
+
+def _meet(places: list[int], found: dict[int, int], number: dict[int, int]) -> int | None:
+    """The nearest common dominator of places; None if they have different roots."""
+    if not places:
+        return None
+    best: int | None = places[0]
+    for place in places[1:]:
+        other: int | None = place
+        while best != other:
+            if best is None or other is None:
+                return None
+            if number[best] < number[other]:
+                best = found.get(best)
+            else:
+                other = found.get(other)
+    return best
