@@ -33,10 +33,12 @@ class WrittenProgram:
     Attributes:
         template: the text with its failing calls marked.
         keys: the keys of the failing calls.
+        mendable: those of them that an edit of their line can mend when they have failed.
     """
 
     template: str
     keys: tuple[int, ...]
+    mendable: tuple[int, ...]
 
     @property
     def source(self) -> str:
@@ -62,12 +64,14 @@ class Options:
         crashes: failing calls.
         crashes_without_statement: failing calls in lambdas, generator expressions and second items of a ``with``,
             for which skipping the statement is not defined.
+        exits: context managers that fail when they are left: what failed cannot be asked to leave again.
         leaves_finally: ``break``, ``continue`` and ``return`` in a ``finally`` body: whether the program handles
             an exception that they end is for nobody to say.
     """
 
     crashes: bool = True
     crashes_without_statement: bool = True
+    exits: bool = True
     leaves_finally: bool = False
 
 
@@ -127,6 +131,7 @@ class Writer:
         self._level = 0
         self._identifier = 0
         self.keys: list[int] = []
+        self.live_keys: list[int] = []
 
     # choices and text
 
@@ -162,9 +167,12 @@ class Writer:
         """All that was written."""
         return "\n".join(self._lines) + "\n"
 
-    def _key(self) -> int:
+    def _key(self, *, live: bool = False) -> int:
+        """A key for a failing call, or for a live object that fails, which an edit does not replace."""
         key = self.fresh()
         self.keys.append(key)
+        if live:
+            self.live_keys.append(key)
         return key
 
     # expressions, all of them of whole numbers
@@ -332,7 +340,7 @@ class Writer:
     def iterable(self, scope: Scope) -> tuple[str, str]:
         """A target and what it runs over."""
         target = self.name()
-        key = self._key() if self._options.crashes else 0
+        key = self._key(live=True) if self._options.crashes else 0
         forms = [
             (target, f"range({self.number(2) + 1})"),
             (target, f"[{self.value(scope)}, 2]"),
@@ -368,7 +376,7 @@ class Writer:
 
     def async_loop(self, scope: Scope) -> None:
         """Async for, with else."""
-        key = self._key() if self._options.crashes else 0
+        key = self._key(live=True) if self._options.crashes else 0
         forms = ["Calm(2)"]
         if key:
             forms.append(f"⟨{key}⟩Stream(2, key={key})")
@@ -398,8 +406,8 @@ class Writer:
         """A context manager, entered with a failing call or not."""
         name = self.fresh()
         if crashes and self._options.crashes and self.chance(40):
-            key = self._key()
-            where = self.one_of(["enter", "exit"])
+            where = self.one_of(["enter", "exit"]) if self._options.exits else "enter"
+            key = self._key(live=where == "exit")
             return f"⟨{key}⟩Guard({name}, {where!r}, key={key})"
         argument = f"({name}, {self.value(scope)})" if crashes else str(name)
         return f"Sound({argument})"
@@ -608,4 +616,4 @@ def programs(draw: st.DrawFn, options: Options = Options()) -> WrittenProgram:
     writer.program()
     template = writer.text()
     keys = tuple(key for key in writer.keys if f"⟨{key}⟩" in template)
-    return WrittenProgram(template, keys)
+    return WrittenProgram(template, keys, tuple(key for key in keys if key not in writer.live_keys))

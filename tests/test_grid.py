@@ -37,7 +37,7 @@ def crash_points(program: GridProgram) -> list[list[int]]:
 def crashing_line(program: GridProgram, at: list[int]) -> int:
     """The line of the program that crashes."""
     crashed = run_plain(program.source, Plan("at", at), sourceless=program.sourceless)
-    places = crashed.places or crashed.thread_places
+    places = crashed.thread_places or crashed.places
     return int(places[-1].rpartition(":")[2]) if places else 0
 
 

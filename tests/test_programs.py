@@ -52,7 +52,7 @@ def test_edited_text_is_worth_running(program: GridProgram) -> None:
         pytest.skip("no surgery on this program")
     at = list(program.at or [1])
     crashed = of_program(program, "at", at)
-    places = crashed.places or crashed.thread_places
+    places = crashed.thread_places or crashed.places
     line = int(places[-1].rpartition(":")[2]) if places else 0
     plan = Plan(program.surgery_mode, at, line=line)
     edited = program.expected or program.text_after_surgery(line)
