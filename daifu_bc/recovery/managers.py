@@ -11,7 +11,7 @@ import functools
 import opcode
 import weakref
 from types import CodeType, FrameType, FunctionType, GeneratorType, MethodType
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from daifu_bc.analysis.expressions import (
     LOCAL,
@@ -25,6 +25,7 @@ from daifu_bc.analysis.expressions import (
 )
 from daifu_bc.analysis.flow import RETURNS, Flow
 from daifu_bc.analysis.handlers import CLAUSES, WITH_EXIT, Handler, chain, thrown_in
+from daifu_bc.analysis.identity import ByIdentity
 from daifu_bc.recovery.bodies import flow_of
 from daifu_bc.recovery.lookups import (
     UNKNOWN,
@@ -37,6 +38,7 @@ from daifu_bc.recovery.lookups import (
     is_a,
     is_subclass,
     matches,
+    mro,
 )
 from daifu_bc.recovery.places import locate
 from daifu_bc.rewrite.barrier import pristine
@@ -68,7 +70,60 @@ _TRUTHS: Final = frozenset({_OP[name] for name in ("COMPARE_OP", "IS_OP", "CONTA
 _JUDGING_CALLS: Final = frozenset({"issubclass", "isinstance", "bool", "any", "all"})
 _YIELD, _STORE_FAST = _OP["YIELD_VALUE"], _OP["STORE_FAST"]
 
-_exits: weakref.WeakKeyDictionary[FunctionType, str] = weakref.WeakKeyDictionary()
+#: The attribute of these that has what they expect.
+_EXPECTED: Final = {
+    ("_pytest.raises", "RaisesExc"): "expected_exceptions",
+    ("_pytest.python_api", "RaisesContext"): "expected_exception",
+    ("unittest.case", "_AssertRaisesContext"): "expected",
+}
+
+#: What the code of an `__exit__` can return.
+_exits: ByIdentity[str] = ByIdentity()
+
+
+class _Facts(NamedTuple):
+    """What is known of a class of managers.
+
+    Attributes:
+        guard: keeps this from being taken for that of another class.
+        is_suppress: whether it is `contextlib.suppress`.
+        takes_given: whether the arguments of a call of it are the exceptions that it stops.
+        expected: the attribute that has what it stops, if there is one.
+        has_generator: whether its exit goes on in a generator, `gen`.
+        is_stack: whether it may be an ExitStack.
+        place: its module and qualified name.
+    """
+
+    guard: weakref.ref[type]
+    is_suppress: bool
+    takes_given: bool
+    expected: str | None
+    has_generator: bool
+    is_stack: bool
+    place: tuple[str, str]
+
+
+_facts: dict[int, _Facts] = {}
+
+
+def _facts_of(cls: type) -> _Facts:
+    known = _facts.get(id(cls))
+    if known is not None:
+        return known
+    key = id(cls)
+    place = _place_of(cls)
+    exits = [find_in_class(base, name) for base in mro(cls) for name in ("__exit__", "__aexit__")]
+    known = _Facts(
+        weakref.ref(cls, lambda _, facts=_facts: facts.pop(key, None)),  # type: ignore[misc]
+        is_subclass(contextlib.suppress, cls),
+        place in _SUPPRESSING,
+        _EXPECTED.get(place),
+        any(type(exit_) is FunctionType and "gen" in exit_.__code__.co_names for exit_ in exits),
+        place[0] == "contextlib",
+        place,
+    )
+    _facts[key] = known
+    return known
 
 
 def stops(handler: Handler, frame: FrameType, kind: type[BaseException], seen: int = 0) -> tuple[bool, str]:
@@ -103,14 +158,16 @@ def _made_by_call(
     if type(function) is MethodType:
         function = function.__func__
     last = made.function.name if isinstance(made.function, Name | Attribute) else ""
+    if is_a(function, type):
+        cls = cast(type, function)
+        facts = _facts_of(cls)
+        if facts.takes_given:
+            return _given(made, scope, kind, facts.place[1])
+        live = UNKNOWN if bound is None else _bound_manager(bound, scope)
+        return manager_stops(live, kind, seen) if type(live) is cls else _class_stops(cls)
     place = _place_of(function)
     if place in _SUPPRESSING or (function is UNKNOWN and last in _BY_NAME):
         return _given(made, scope, kind, last if place == ("", "") else place[1])
-    if is_a(function, type):
-        live = _bound_manager(bound, scope)
-        if type(live) is function:
-            return manager_stops(live, kind, seen)
-        return _class_stops(cast(type, function))
     if type(function) is functools.partial:
         function = function.func
     inner = _generator_function(function)
@@ -156,24 +213,22 @@ def manager_stops(manager: object, kind: type[BaseException], seen: int = 0) -> 
     cls = type(manager)
     if seen > 20:
         return False, ""
-    if is_subclass(contextlib.suppress, cls):
+    facts = _facts_of(cls)
+    if facts.is_suppress:
         given = attribute(manager, "_exceptions")
         return (True, "`contextlib.suppress` stops it") if matches(kind, given) else (False, "")
-    place = _place_of(cls)
-    expected = {
-        ("_pytest.raises", "RaisesExc"): "expected_exceptions",
-        ("_pytest.python_api", "RaisesContext"): "expected_exception",
-        ("unittest.case", "_AssertRaisesContext"): "expected",
-    }.get(place)
-    if expected is not None:
-        given = attribute(manager, expected)
-        return (True, f"`{place[1]}` stops it") if given is UNKNOWN or matches(kind, given) else (False, "")
-    generator = attribute(manager, "gen")
-    if type(generator) is GeneratorType and generator.gi_frame is not None:
-        return _frame_catches(generator.gi_frame, kind, seen)
-    callbacks = attribute(manager, "_exit_callbacks")
-    if callbacks is not UNKNOWN and _place_of(cls)[0] == "contextlib":
-        return _stack_stops(callbacks, kind, seen)
+    if facts.expected is not None:
+        given = attribute(manager, facts.expected)
+        stopped = given is UNKNOWN or matches(kind, given)
+        return (True, f"`{facts.place[1]}` stops it") if stopped else (False, "")
+    if facts.has_generator:
+        generator = attribute(manager, "gen")
+        if type(generator) is GeneratorType and generator.gi_frame is not None:
+            return _frame_catches(generator.gi_frame, kind, seen)
+    if facts.is_stack:
+        callbacks = attribute(manager, "_exit_callbacks")
+        if callbacks is not UNKNOWN:
+            return _stack_stops(callbacks, kind, seen)
     return _class_stops(cls)
 
 
@@ -197,9 +252,11 @@ def _class_stops(cls: type) -> tuple[bool, str]:
         exit_ = cast(Any, exit_).__func__
     if type(exit_) is not FunctionType:
         return False, ""  # written in C: files, locks and their like pass everything on
-    answer = _exits.get(exit_)
+    code = exit_.__code__
+    answer = _exits.get(code)
     if answer is None:
-        answer = _exits[exit_] = _exit_answer(pristine(exit_.__code__))
+        answer = _exit_answer(pristine(code))
+        _exits.put(code, answer)
     if answer == PASSES:
         return False, ""
     name = type.__dict__["__qualname__"].__get__(cls)
