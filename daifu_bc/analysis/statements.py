@@ -9,6 +9,7 @@ import __future__
 
 import ast
 import bisect
+import opcode
 from dataclasses import dataclass
 from types import CodeType
 from typing import Final, NamedTuple
@@ -21,6 +22,7 @@ from daifu_bc.analysis.regions import first_covered
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module
 _COMPREHENSIONS: Final = frozenset({"<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>"})
 _FAR: Final = 1 << 30
+STORE_THEN_LOAD: Final = opcode.opmap.get("STORE_FAST_LOAD_FAST", -1)
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -47,6 +49,20 @@ class Statement:
                 return True
             here = here.parent
         return False
+
+
+class Begin(NamedTuple):
+    """Where a statement begins.
+
+    Attributes:
+        place: the instruction.
+        half: whether it begins with the second half of that instruction.
+        stack: what lies on the stack there.
+    """
+
+    place: int
+    half: bool
+    stack: Stack
 
 
 def parse(code: CodeType) -> ast.Module | None:
@@ -229,7 +245,17 @@ class Statements:
     def _structure(self, place: int) -> Stack:
         return (self.flow.stacks[place] or ())[: self.flow.structural(place)]
 
-    def begin_of(self, place: int) -> int | None:
+    def begins_in_half(self, place: int) -> bool:
+        """Whether a statement begins with the second half of a fused store-and-load (3.13+): `x = f(); y = x`."""
+        flow = self.flow
+        stack = flow.stacks[place]
+        if flow.instructions[place].opcode != STORE_THEN_LOAD or stack is None:
+            return False
+        if flow.structural(place) < len(stack) - 1 or place + 1 >= len(self.of):
+            return False
+        return self.of[place + 1] is not self.of[place] or flow.code.co_name in _COMPREHENSIONS
+
+    def begin_of(self, place: int) -> Begin | None:
         """The start that dominates the instruction at `place` most closely: where its statement would be repeated.
 
         Nearest in the flow and not in the order of the code: in `x = (a() if c() else b()) + g()` a crash in `g()`
@@ -240,11 +266,12 @@ class Statements:
         kept = self._structure(place)
         here: int | None = place
         while here is not None:
-            if self._begins(here):
-                return here
+            if here != place and self.begins_in_half(here):
+                return Begin(here, True, (self.flow.stacks[here] or ())[:-1])
             # A block that has ended since, or an iterator that has gone into an expression, is no place to go back to.
-            if self._begins_inside(here) and self._structure(here) == kept[: self.flow.structural(here)]:
-                return here
+            inside = self._begins_inside(here) and self._structure(here) == kept[: self.flow.structural(here)]
+            if inside or self._begins(here):
+                return Begin(here, False, self.flow.stacks[here] or ())
             here = self._dominators.get(here)
         return None
 

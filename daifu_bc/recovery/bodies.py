@@ -17,8 +17,8 @@ _located: ByIdentity[Located] = ByIdentity()
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _DEMO = os.path.join(_PACKAGE, "demo", "")
 _LAUNCH = os.path.join(_PACKAGE, "install", "launch.py")
-_KEPT_FLOWS = 256
-_KEPT_CONTINUATIONS = 256
+_KEPT_FLOWS = 64
+_KEPT_CONTINUATIONS = 128
 _built: dict[tuple[int, Start], Continuation] = {}
 _kept: dict[int, Flow] = {}
 

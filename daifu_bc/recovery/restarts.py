@@ -16,7 +16,7 @@ from daifu_bc.rewrite.continuation import Start
 
 _LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
 _WITHS: Final = (ast.With, ast.AsyncWith)
-_KEPT: Final = 256
+_KEPT: Final = 64
 _tables: dict[int, tuple[weakref.ref[CodeType], Statements]] = {}
 
 
@@ -133,16 +133,16 @@ class Restarts:
                 remedy="Hold inside it instead (vaccinate its module), `skip` the loop, or `goto` its line to begin anew.",
             )
         begin = self.statements.begin_of(self.place)
-        if begin is not None and self._fits(begin):
-            return Start(begin, self.held[: len(self.flow.stacks[begin] or ())], self.bound)
+        if begin is not None and begin.stack == self.held[: len(begin.stack)]:
+            return Start(begin.place, begin.stack, self.bound, half=begin.half)
         again = self._exit_again()
         if again is not None:
             return again
-        stack = self.flow.stacks[begin] if begin is not None else None
-        lost = list((stack or ())[len(self.held) :])
-        if begin is not None and calls_exit(self.flow, begin, self.held) and self.lost_exit is not None:
+        stack = begin.stack if begin is not None else ()
+        lost = stack[len(self.held) :]
+        if begin is not None and calls_exit(self.flow, begin.place, self.held) and self.lost_exit is not None:
             # Handed over in its place, it is called again.
-            return Start(begin, stack or (), self.bound, supplied=1)
+            return Start(begin.place, stack, self.bound, supplied=1)
         if any(self.flow.kind(item) == EXIT for item in lost):
             raise NoPoint(
                 "the statement cannot be repeated: the `with` has already called its exit, and that failed",
@@ -214,22 +214,56 @@ class Restarts:
             good += sorted(
                 place for place in region if flow.stacks[place] == base and self._is_implicit_return(place)
             )
+        halves = sorted(
+            place
+            for place in region
+            if place + 1 in exits
+            and self.statements.begins_in_half(place)
+            and (flow.stacks[place] or ())[:-1] == base
+        )
+        if halves:
+            return Start(halves[0], self.open, self.bound, half=True)
+        if statement.node is None:
+            return self._behind_line(region, good, base)
         sibling = self._sibling(statement)
         if good:
-            if sibling is not None:
-                for place in good:
-                    owner = self.statements.of[place]
-                    if owner is not None and owner.within(sibling):
-                        return self._start(place)
+            for place in good if sibling is not None else []:
+                owner = self.statements.of[place]
+                if owner is not None and sibling is not None and owner.within(sibling):
+                    return self._start(place)
             behind = [place for place in good if place > self.place]
             return self._start((behind or good)[0])
-        if statement.node is None:
-            return self._next_start(base) or (self._ends(base) if self._returns(region) else None)
         if sibling is not None:
             inside = [place for place in self._region(sibling) if flow.stacks[place] == base]
             starts = [place for place in inside if self.statements.is_start(place)]
             return self._start(starts[0]) if starts else self._after(sibling, base)
         return self._after_block(statement, base)
+
+    def _behind_line(self, region: set[int], good: list[int], base: Stack) -> Start | None:
+        """Without source: where all ways out of the line come together, so that a header stands for all of its block."""
+        if len(good) > 1:
+            common = set.intersection(*(self._reachable(place) for place in good))
+            joined = sorted(
+                place
+                for place in common - region
+                if self.flow.stacks[place] == base and self.statements.is_start(place)
+            )
+            if joined:
+                return self._start(joined[0])
+        if good:
+            behind = [place for place in good if place > self.place]
+            return self._start((behind or good)[0])
+        return self._next_start(base) or (self._ends(base) if self._returns(region) else None)
+
+    def _reachable(self, place: int) -> set[int]:
+        seen = {place}
+        work = [place]
+        while work:
+            for following in self.flow.successors(work.pop()):
+                if following not in seen:
+                    seen.add(following)
+                    work.append(following)
+        return seen
 
     def _returns(self, region: set[int]) -> bool:
         return any(self.flow.instructions[place].name.startswith("RETURN_") for place in region)

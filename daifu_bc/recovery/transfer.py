@@ -6,7 +6,7 @@ import ast
 from types import CodeType
 
 from daifu_bc.analysis.align import align
-from daifu_bc.analysis.flow import Flow, Stack
+from daifu_bc.analysis.flow import EXIT, EXIT_SELF, Flow
 from daifu_bc.analysis.statements import find_function
 from daifu_bc.errors import NoPoint, Refusal
 from daifu_bc.recovery.bodies import flow_of
@@ -46,7 +46,7 @@ def transfer(captured: Capture, code: CodeType, tree: ast.Module) -> tuple[Flow,
         return flow, _same_rank(captured, flow), []
     exits = _exit_place(captured)
     aligned = align(old.body, statement.node, new.body, whole=exits)
-    depth = len(_base(captured)) if aligned.changed else _block_depth(captured)
+    depth = _changed_depth(captured) if aligned.changed else _block_depth(captured)
     notes = ["the new body goes on at its first changed statement"] if aligned.changed and not exits else []
     if aligned.passed:
         lines = ", ".join(map(str, aligned.passed))
@@ -57,51 +57,76 @@ def transfer(captured: Capture, code: CodeType, tree: ast.Module) -> tuple[Flow,
 def _exit_place(captured: Capture) -> bool:
     """Whether the crash was in the exit of a `with`."""
     begin = statements_of(captured.flow).begin_of(captured.place)
-    return begin is not None and calls_exit(captured.flow, begin, captured.items)
+    return begin is not None and calls_exit(captured.flow, begin.place, captured.items)
 
 
-def _base(captured: Capture) -> Stack:
-    """The stack before the crashed statement as a whole: a changed loop begins anew, with its new header."""
+def _changed_depth(captured: Capture) -> int:
+    """How many items are kept when the crashed statement has changed: a loop begins anew, an open `with` stays open."""
     restarts = Restarts(captured.flow, captured.place, captured.items, frozenset())
-    return restarts.base() if restarts.statement is not None else captured.items
+    depth = len(restarts.base())
+    for index, item in enumerate(restarts.open):
+        if index >= depth and captured.flow.kind(item) in (EXIT, EXIT_SELF):
+            depth = index + 1
+    return depth
 
 
 def _place(captured: Capture, flow: Flow, statement: ast.stmt, depth: int, exits: bool) -> int:
-    table = statements_of(flow)
+    """The place at which a statement of the new text begins with the blocks that are open."""
     kinds = captured.kinds
-    for place, owner in enumerate(table.of):
-        if owner is None or owner.first != statement.lineno or not table.is_start(place):
-            continue
-        found = flow.kinds(place)
-        if exits:
-            if found[: len(kinds)] == kinds and calls_exit(
-                flow, place, (flow.stacks[place] or ())[: len(kinds)]
-            ):
-                return place
-        elif found == kinds[: len(found)] and len(found) == depth:
-            return place
-    raise NoPoint(
-        f"line {statement.lineno} of the new text is no place at which the run could go on", remedy=_KEEP
-    )
+    found = [
+        place
+        for place in _beginnings(flow, statement.lineno)
+        if _fits(flow, place, kinds, depth, exits=exits)
+    ]
+    if not found:
+        raise NoPoint(
+            f"line {statement.lineno} of the new text is no place at which the run could go on", remedy=_KEEP
+        )
+    # A `finally` stands in the bytecode once for each way into it: the same copy as the one that crashed.
+    table = statements_of(captured.flow)
+    owner, begin = table.of[captured.place], table.begin_of(captured.place)
+    if owner is not None and begin is not None:
+        old = _beginnings(captured.flow, owner.first)
+        copies = [place for place in old if _fits(captured.flow, place, kinds, depth, exits=exits)]
+        if len(copies) == len(found):
+            rank = sum(place <= begin.place for place in copies) - 1
+            return found[max(rank, 0)]
+    return found[0]
+
+
+def _beginnings(flow: Flow, line: int) -> list[int]:
+    table = statements_of(flow)
+    return [
+        place
+        for place, owner in enumerate(table.of)
+        if owner is not None and owner.first == line and table.is_start(place)
+    ]
+
+
+def _fits(flow: Flow, place: int, kinds: list[str], depth: int, *, exits: bool) -> bool:
+    found = flow.kinds(place)
+    if exits:
+        stack = (flow.stacks[place] or ())[: len(kinds)]
+        return found[: len(kinds)] == kinds and calls_exit(flow, place, stack)
+    return found == kinds[: len(found)] and len(found) == depth
 
 
 def _block_depth(captured: Capture) -> int:
     """How many items the block of the crashed statement keeps."""
     begin = statements_of(captured.flow).begin_of(captured.place)
-    stack = captured.flow.stacks[begin] if begin is not None else None
-    return min(len(stack), len(captured.kinds)) if stack is not None else len(captured.kinds)
+    return min(len(begin.stack), len(captured.kinds)) if begin is not None else len(captured.kinds)
 
 
 def _same_rank(captured: Capture, flow: Flow) -> int:
     """Without a statement to go by (a lambda, a generator expression, no source): the same start by number and line."""
     begin = statements_of(captured.flow).begin_of(captured.place)
-    if begin is None:
+    if begin is None or begin.half:
         raise NoPoint("the crashed statement has no beginning that could be found again", remedy=_KEEP)
     old, new = _starts(captured.flow), _starts(flow)
-    wanted = captured.flow.kinds(begin)
-    if len(old) == len(new) and flow.kinds(new[old.index(begin)]) == wanted:
-        return new[old.index(begin)]
-    line = statements_of(captured.flow).of[begin]
+    wanted = captured.flow.kinds(begin.place)
+    if len(old) == len(new) and flow.kinds(new[old.index(begin.place)]) == wanted:
+        return new[old.index(begin.place)]
+    line = statements_of(captured.flow).of[begin.place]
     table = statements_of(flow)
     for place in new:
         owner = table.of[place]

@@ -112,7 +112,7 @@ def build_continuation(flow: Flow, start: Start) -> Continuation:
         VerificationError: what was built is unsound; a bug of ours.
     """
     code = flow.code
-    unsafe = checked_loads(flow, start.place, start.bound) if pyversion.UNCHECKED_LOADS else {}
+    unsafe = checked_loads(flow, start.place + start.half, start.bound) if pyversion.UNCHECKED_LOADS else {}
     spliced = splice(flow, unsafe) if unsafe else None
     front = Assembler(code)
     slots = _prefix(front, flow, start, _mover(spliced))
@@ -198,7 +198,9 @@ def _prefix(asm: Assembler, flow: Flow, start: Start, moved: Callable[[int], int
     target = flow.stacks[start.place]
     if target is None:
         raise NoPoint("that instruction is never reached")
-    wanted = start.stack if start.raises or start.returns else target[: flow.structural(start.place)]
+    if start.half:
+        target = target[:-1]
+    wanted = start.stack if start.raises or start.returns else target
     _load_items(asm, [flow.kind(item) for item in start.stack])
     if not start.raises:
         _leave(asm, flow, start.stack, 0 if start.returns else len(wanted), moved)
