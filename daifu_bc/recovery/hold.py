@@ -20,6 +20,7 @@ from daifu_bc.recovery.capture import Capture
 from daifu_bc.recovery.edits import Operation
 from daifu_bc.recovery.frames import ActionResult, FrameView, failed_exit, inner_frame, visible_frames
 from daifu_bc.recovery.restarts import Restarts
+from daifu_bc.recovery.skips import Skip
 from daifu_bc.recovery.surgery import operate
 from daifu_bc.rewrite.continuation import Start
 
@@ -182,7 +183,7 @@ class Hold:
     def skip(self) -> str:
         """Goes on behind the crashed statement."""
         self._only_held()
-        start, flow = self._restarts(self._flow).skip(), self._flow
+        start, flow = Skip(self._restarts(self._flow)).start(), self._flow
         if start.returns:
             self._decide("skip", start, flow, [None])
             return "going on at the end of the function"

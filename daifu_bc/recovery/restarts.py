@@ -90,7 +90,8 @@ class Restarts:
         statement = self.statements.of[place]
         return statement.first if statement is not None else self.flow.code.co_firstlineno
 
-    def _start(self, place: int) -> Start:
+    def start_at(self, place: int) -> Start:
+        """The way on at a place, the blocks that are open there left if they do not reach so far."""
         return Start(place, self.open, self.bound)
 
     def _entered(self) -> int:
@@ -167,30 +168,16 @@ class Restarts:
                     return Start(self.place, self.held, self.bound, raises=True, entry=entry)
         return None
 
-    # -- skip, goto ----------------------------------------------------------------------------------------------
-
-    def skip(self) -> Start:
-        """Where the run goes on behind the crashed statement; a compound one stands for all of it.
-
-        Raises:
-            NoPoint: there is no such place.
-        """
-        statement = self.statement
-        if statement is None:
-            raise NoPoint("the crashed instruction belongs to no statement", remedy="Use `goto` or `return`.")
-        found = self._after(statement, self._base(statement))
-        if found is None:
-            raise NoPoint("there is no code behind this statement", remedy="Use `goto` or `return`.")
-        return found
+    # -- what the others need -----------------------------------------------------------------------------------------
 
     def base(self) -> Stack:
         """The stack before the crashed statement."""
-        return self.held if self.statement is None else self._base(self.statement)
+        return self.held if self.statement is None else self.base_of(self.statement)
 
-    def _base(self, statement: Statement) -> Stack:
+    def base_of(self, statement: Statement) -> Stack:
         """The stack before a statement: the smallest one among its instructions that is still held."""
         best: Stack | None = None
-        for place in self._region(statement):
+        for place in self.region(statement):
             stack = self.flow.stacks[place]
             if stack is None or not self.flow.is_restart_point(place) or not self._fits(place):
                 continue
@@ -198,145 +185,15 @@ class Restarts:
                 best = stack
         return self.held if best is None else best
 
-    def _region(self, statement: Statement) -> list[int]:
+    def region(self, statement: Statement) -> list[int]:
+        """The places of a statement, those of the statements in it included."""
         return [
             place
             for place, owner in enumerate(self.statements.of)
             if owner is not None and owner.within(statement) and self.flow.stacks[place] is not None
         ]
 
-    def _after(self, statement: Statement, base: Stack) -> Start | None:
-        flow = self.flow
-        region = set(self._region(statement))
-        exits = {after for place in region for after in flow.successors(place) if after not in region}
-        good = sorted(place for place in exits if flow.stacks[place] == base and flow.is_restart_point(place))
-        if not isinstance(statement.node, ast.Return):
-            good += sorted(
-                place for place in region if flow.stacks[place] == base and self._is_implicit_return(place)
-            )
-        halves = sorted(
-            place
-            for place in region
-            if place + 1 in exits
-            and self.statements.begins_in_half(place)
-            and (flow.stacks[place] or ())[:-1] == base
-        )
-        if halves:
-            return Start(halves[0], self.open, self.bound, half=True)
-        if statement.node is None:
-            return self._behind_line(region, good, base)
-        sibling = self._sibling(statement)
-        if good:
-            for place in good if sibling is not None else []:
-                owner = self.statements.of[place]
-                if owner is not None and sibling is not None and owner.within(sibling):
-                    return self._start(place)
-            behind = [place for place in good if place > self.place]
-            return self._start((behind or good)[0])
-        if sibling is not None:
-            inside = [place for place in self._region(sibling) if flow.stacks[place] == base]
-            starts = [place for place in inside if self.statements.is_start(place)]
-            return self._start(starts[0]) if starts else self._after(sibling, base)
-        return self._after_block(statement, base)
-
-    def _behind_line(self, region: set[int], good: list[int], base: Stack) -> Start | None:
-        """Without source: where all ways out of the line come together, so that a header stands for all of its block."""
-        if len(good) > 1:
-            common = set.intersection(*(self._reachable(place) for place in good))
-            joined = sorted(
-                place
-                for place in common - region
-                if self.flow.stacks[place] == base and self.statements.is_start(place)
-            )
-            if joined:
-                return self._start(joined[0])
-        if good:
-            behind = [place for place in good if place > self.place]
-            return self._start((behind or good)[0])
-        return self._next_start(base) or (self._ends(base) if self._returns(region) else None)
-
-    def _reachable(self, place: int) -> set[int]:
-        seen = {place}
-        work = [place]
-        while work:
-            for following in self.flow.successors(work.pop()):
-                if following not in seen:
-                    seen.add(following)
-                    work.append(following)
-        return seen
-
-    def _returns(self, region: set[int]) -> bool:
-        return any(self.flow.instructions[place].name.startswith("RETURN_") for place in region)
-
-    def _ends(self, base: Stack) -> Start | None:
-        """The end of the function, where the compiler has left out the code that returns None."""
-        if base or self._finally(None):
-            return None
-        return Start(self.place, self.open, self.bound, returns=True)
-
-    def _after_block(self, statement: Statement, base: Stack) -> Start | None:
-        """Behind the last statement of a block."""
-        flow, parent = self.flow, statement.parent
-        if parent is None:
-            for place, stack in enumerate(flow.stacks):
-                if stack == base and self._is_implicit_return(place):
-                    return self._start(place)
-            return self._ends(base)
-        region = self._region(parent)
-        if isinstance(parent.node, _LOOPS):
-            for place in region:
-                if flow.stacks[place] != base or not self.statements.is_start(place):
-                    continue
-                looping = flow.instructions[place].name in ("FOR_ITER", "GET_ANEXT")
-                if looping or isinstance(parent.node, ast.While):
-                    return self._start(place)
-            return None
-        if isinstance(parent.node, _WITHS):
-            for place in region:
-                if flow.stacks[place] == base and self.statements.of[place] is parent and place > self.place:
-                    names = [instruction.name for instruction in flow.instructions[place : place + 4]]
-                    if names[3:] and names[0] == names[1] == names[2] and "CONST" in names[0]:
-                        return self._start(place)
-            return None
-        if isinstance(parent.node, ast.Try) and parent.node.finalbody:
-            return None
-        return self._after(parent, base)
-
-    def _sibling(self, statement: Statement) -> Statement | None:
-        """The statement that follows in the same block."""
-        node, parent = statement.node, statement.parent
-        if node is None:
-            return None
-        owner = parent.node if parent is not None else self.statements.function
-        for body in _bodies(owner):
-            if node in body:
-                following = body[body.index(node) + 1 : body.index(node) + 2]
-                return next((other for other in self.statements.all() if other.node in following), None)
-        return None
-
-    def _next_start(self, base: Stack) -> Start | None:
-        for place in range(self.place + 1, len(self.flow.instructions)):
-            if (
-                self.flow.stacks[place] == base
-                and self.statements.is_start(place)
-                and self.statements.of[place] is not self.statement
-            ):
-                return self._start(place)
-        return None
-
-    def _is_implicit_return(self, place: int) -> bool:
-        instructions = self.flow.instructions
-        if not self.flow.is_restart_point(place):
-            return False
-        names = [instruction.name for instruction in instructions[place : place + 2]]
-        consts = self.flow.code.co_consts
-        if names[0] == "RETURN_CONST":
-            return consts[instructions[place].arg] is None
-        if names != ["LOAD_CONST", "RETURN_VALUE"] and names != ["LOAD_COMMON_CONSTANT", "RETURN_VALUE"]:
-            return False
-        return names[0] == "LOAD_COMMON_CONSTANT" or consts[instructions[place].arg] is None
-
-    def _finally(self, target: int | None) -> set[int]:
+    def finally_between(self, target: int | None) -> set[int]:
         """Handlers of `finally` blocks that cover the crash, and not the target (None: leaving the function)."""
         flow = self.flow
         here = {
@@ -349,6 +206,8 @@ class Restarts:
                 handler.target for handler in chain_from(flow, flow.entry(target)) if handler.kind == FINALLY
             }
         return here
+
+    # -- goto --------------------------------------------------------------------------------------------------------
 
     def goto(self, line: int) -> Start:
         """Where the statement of a line begins.
@@ -376,15 +235,15 @@ class Restarts:
                 remedy="Choose the line where that block begins.",
             )
         for place in fitting:
-            if not self._finally(place):
-                return self._start(place)
+            if not self.finally_between(place):
+                return self.start_at(place)
         raise NoPoint(
             f"line {line} lies outside a `try` whose `finally` has to run first",
             remedy="Choose a line inside the `try`.",
         )
 
     def _open(self, place: int) -> bool:
-        return self.statements.is_start(place) and self._fits(place) and not self._finally(place)
+        return self.statements.is_start(place) and self._fits(place) and not self.finally_between(place)
 
     # -- return, raise -------------------------------------------------------------------------------------------
 
@@ -396,7 +255,7 @@ class Restarts:
         """
         if self.flow.code.co_name == "<module>":
             raise NoPoint("a module has nothing to return to", remedy="Use `skip`, `goto` or `exit`.")
-        if self._finally(None):
+        if self.finally_between(None):
             raise NoPoint(
                 "a `finally` would have to run on the way out",
                 remedy="Use `goto` to a line that leaves the `try`.",
@@ -409,10 +268,3 @@ class Restarts:
         if entry is not None and entry.depth > len(self.held):
             entry = None
         return Start(self.place, self.held, self.bound, raises=True, entry=entry)
-
-
-def _bodies(owner: object) -> list[list[ast.stmt]]:
-    bodies = [getattr(owner, name, []) for name in ("body", "orelse", "finalbody")]
-    bodies += [handler.body for handler in getattr(owner, "handlers", [])]
-    bodies += [case.body for case in getattr(owner, "cases", [])]
-    return [body for body in bodies if isinstance(body, list)]

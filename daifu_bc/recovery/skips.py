@@ -1,0 +1,184 @@
+"""Where a run goes on behind a statement."""
+
+from __future__ import annotations
+
+import ast
+from typing import Final
+
+from daifu_bc.analysis.flow import Stack
+from daifu_bc.analysis.statements import Statement
+from daifu_bc.errors import NoPoint
+from daifu_bc.recovery.restarts import Restarts
+from daifu_bc.rewrite.continuation import Start
+
+_LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
+_WITHS: Final = (ast.With, ast.AsyncWith)
+
+
+class Skip:
+    """The way on behind the crashed statement.
+
+    Args:
+        restarts: the crash.
+    """
+
+    def __init__(self, restarts: Restarts) -> None:
+        self.restarts = restarts
+
+    def start(self) -> Start:
+        """Where the run goes on behind the crashed statement; a compound one stands for all of it.
+
+        Raises:
+            NoPoint: there is no such place.
+        """
+        statement = self.restarts.statement
+        if statement is None:
+            raise NoPoint("the crashed instruction belongs to no statement", remedy="Use `goto` or `return`.")
+        found = self._after(statement, self.restarts.base_of(statement))
+        if found is None:
+            raise NoPoint("there is no code behind this statement", remedy="Use `goto` or `return`.")
+        return found
+
+    def _after(self, statement: Statement, base: Stack) -> Start | None:
+        flow = self.restarts.flow
+        region = set(self.restarts.region(statement))
+        exits = {after for place in region for after in flow.successors(place) if after not in region}
+        good = sorted(place for place in exits if flow.stacks[place] == base and flow.is_restart_point(place))
+        if not isinstance(statement.node, ast.Return):
+            good += sorted(
+                place for place in region if flow.stacks[place] == base and self._is_implicit_return(place)
+            )
+        halves = sorted(
+            place
+            for place in region
+            if place + 1 in exits
+            and self.restarts.statements.begins_in_half(place)
+            and (flow.stacks[place] or ())[:-1] == base
+        )
+        if halves:
+            return Start(halves[0], self.restarts.open, self.restarts.bound, half=True)
+        if statement.node is None:
+            return self._behind_line(region, good, base)
+        sibling = self._sibling(statement)
+        if good:
+            for place in good if sibling is not None else []:
+                owner = self.restarts.statements.of[place]
+                if owner is not None and sibling is not None and owner.within(sibling):
+                    return self.restarts.start_at(place)
+            behind = [place for place in good if place > self.restarts.place]
+            return self.restarts.start_at((behind or good)[0])
+        if sibling is not None:
+            inside = [place for place in self.restarts.region(sibling) if flow.stacks[place] == base]
+            starts = [place for place in inside if self.restarts.statements.is_start(place)]
+            return self.restarts.start_at(starts[0]) if starts else self._after(sibling, base)
+        return self._after_block(statement, base)
+
+    def _behind_line(self, region: set[int], good: list[int], base: Stack) -> Start | None:
+        """Without source: where all ways out of the line come together, so that a header stands for all of its block."""
+        if len(good) > 1:
+            common = set.intersection(*(self._reachable(place) for place in good))
+            joined = sorted(
+                place
+                for place in common - region
+                if self.restarts.flow.stacks[place] == base and self.restarts.statements.is_start(place)
+            )
+            if joined:
+                return self.restarts.start_at(joined[0])
+        if good:
+            behind = [place for place in good if place > self.restarts.place]
+            return self.restarts.start_at((behind or good)[0])
+        return self._next_start(base) or (self._ends(base) if self._returns(region) else None)
+
+    def _reachable(self, place: int) -> set[int]:
+        seen = {place}
+        work = [place]
+        while work:
+            for following in self.restarts.flow.successors(work.pop()):
+                if following not in seen:
+                    seen.add(following)
+                    work.append(following)
+        return seen
+
+    def _returns(self, region: set[int]) -> bool:
+        return any(self.restarts.flow.instructions[place].name.startswith("RETURN_") for place in region)
+
+    def _ends(self, base: Stack) -> Start | None:
+        """The end of the function, where the compiler has left out the code that returns None."""
+        if base or self.restarts.finally_between(None):
+            return None
+        return Start(self.restarts.place, self.restarts.open, self.restarts.bound, returns=True)
+
+    def _after_block(self, statement: Statement, base: Stack) -> Start | None:
+        """Behind the last statement of a block."""
+        flow, parent = self.restarts.flow, statement.parent
+        if parent is None:
+            for place, stack in enumerate(flow.stacks):
+                if stack == base and self._is_implicit_return(place):
+                    return self.restarts.start_at(place)
+            return self._ends(base)
+        region = self.restarts.region(parent)
+        if isinstance(parent.node, _LOOPS):
+            for place in region:
+                if flow.stacks[place] != base or not self.restarts.statements.is_start(place):
+                    continue
+                looping = flow.instructions[place].name in ("FOR_ITER", "GET_ANEXT")
+                if looping or isinstance(parent.node, ast.While):
+                    return self.restarts.start_at(place)
+            return None
+        if isinstance(parent.node, _WITHS):
+            for place in region:
+                if (
+                    flow.stacks[place] == base
+                    and self.restarts.statements.of[place] is parent
+                    and place > self.restarts.place
+                ):
+                    names = [instruction.name for instruction in flow.instructions[place : place + 4]]
+                    if names[3:] and names[0] == names[1] == names[2] and "CONST" in names[0]:
+                        return self.restarts.start_at(place)
+            return None
+        if isinstance(parent.node, ast.Try) and parent.node.finalbody:
+            return None
+        return self._after(parent, base)
+
+    def _sibling(self, statement: Statement) -> Statement | None:
+        """The statement that follows in the same block."""
+        node, parent = statement.node, statement.parent
+        if node is None:
+            return None
+        owner = parent.node if parent is not None else self.restarts.statements.function
+        for body in _bodies(owner):
+            if node in body:
+                following = body[body.index(node) + 1 : body.index(node) + 2]
+                return next(
+                    (other for other in self.restarts.statements.all() if other.node in following), None
+                )
+        return None
+
+    def _next_start(self, base: Stack) -> Start | None:
+        for place in range(self.restarts.place + 1, len(self.restarts.flow.instructions)):
+            if (
+                self.restarts.flow.stacks[place] == base
+                and self.restarts.statements.is_start(place)
+                and self.restarts.statements.of[place] is not self.restarts.statement
+            ):
+                return self.restarts.start_at(place)
+        return None
+
+    def _is_implicit_return(self, place: int) -> bool:
+        instructions = self.restarts.flow.instructions
+        if not self.restarts.flow.is_restart_point(place):
+            return False
+        names = [instruction.name for instruction in instructions[place : place + 2]]
+        consts = self.restarts.flow.code.co_consts
+        if names[0] == "RETURN_CONST":
+            return consts[instructions[place].arg] is None
+        if names != ["LOAD_CONST", "RETURN_VALUE"] and names != ["LOAD_COMMON_CONSTANT", "RETURN_VALUE"]:
+            return False
+        return names[0] == "LOAD_COMMON_CONSTANT" or consts[instructions[place].arg] is None
+
+
+def _bodies(owner: object) -> list[list[ast.stmt]]:
+    bodies = [getattr(owner, name, []) for name in ("body", "orelse", "finalbody")]
+    bodies += [handler.body for handler in getattr(owner, "handlers", [])]
+    bodies += [case.body for case in getattr(owner, "cases", [])]
+    return [body for body in bodies if isinstance(body, list)]
