@@ -18,6 +18,7 @@ import pytest
 
 from daifu_bc.integrations import asyncio as asyncio_integration
 from daifu_bc.recovery import carriers, intercept, policy, verdict
+from daifu_bc.recovery.interface import HoldLike
 from daifu_bc.recovery.verdict import Verdict, judge, leave_alone
 from daifu_bc.rewrite.barrier import vaccinate_code
 from tests.verdict_programs import ASYNC_PROGRAMS, PRELUDE, PRETENDERS, PROGRAMS, programs
@@ -88,6 +89,39 @@ def test_verdict_is_the_truth(bench: Bench, title: str, handled: bool, source: s
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
+    ("title", "handled", "source"), [pytest.param(*p, id=p[0]) for p in programs(PROGRAMS)]
+)
+def test_verdict_on_specialised_code(bench: Bench, title: str, handled: bool, source: str) -> None:
+    """The interpreter replaces what runs often by other instructions; frames of 3.11 tell of other places then."""
+    program = bench.compile(source)
+    for _ in range(60):
+        bench.verdicts.clear()
+        escapes = bench.escapes(program)
+        assert bench.verdicts[0].hold is escapes, bench.verdicts[0].reasons
+
+
+@pytest.mark.parametrize(
+    ("prelude", "call"),
+    [
+        ("class C:\n def __getattr__(self, name): crash(AttributeError)", "hasattr(c, 'x')"),
+        ("class C:\n def __getattr__(self, name): crash(AttributeError)", "getattr(c, 'x', None)"),
+        ("class C:\n def __getitem__(self, place): crash(IndexError)", "next(iter(c), None)"),
+        ("class C:\n def __getitem__(self, place): crash(IndexError)", "list(c)"),
+        (
+            "class C:\n def __iter__(self): return iter(())\n def __len__(self): crash(TypeError)",
+            "list(c)",
+        ),
+    ],
+)
+def test_a_call_in_a_hot_loop(bench: Bench, prelude: str, call: str) -> None:
+    program = bench.compile(f"{prelude}\ndef program():\n c = C()\n for _ in range(100): {call}")
+    assert not bench.escapes(program)
+    assert len(bench.verdicts) == 100
+    assert not any(answer.hold for answer in bench.verdicts), bench.verdicts[-1].reasons
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
     ("title", "handled", "source"), [pytest.param(*p, id=p[0]) for p in programs(ASYNC_PROGRAMS)]
 )
 def test_tasks_and_jobs(bench: Bench, title: str, handled: bool, source: str) -> None:
@@ -109,7 +143,7 @@ def test_vaccinated_programs(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, title: str, handled: bool, source: str
 ) -> None:
     """What is handled is held nowhere; what escapes is held somewhere, at latest in the outermost frame."""
-    monkeypatch.setattr(policy, "somebody_answers", lambda: False)
+    monkeypatch.setattr(policy, "_playbook", lambda hold: hold.let_go())
     judging = judge
 
     def watched(exception: BaseException, frame: FrameType) -> Verdict:
@@ -319,6 +353,98 @@ def test_code_objects_are_not_kept_alive(bench: Bench) -> None:
     assert code() is None
 
 
+CLEANED = """
+def cleaned(depth):
+    try:
+        return cleaned(depth - 1) if depth else [].pop()
+    finally:
+        depth = 0
+def managed(depth):
+    with manager:
+        return managed(depth - 1) if depth else [].pop()
+def inside(depth):
+    try:
+        with manager:
+            return [].pop()
+    except IndexError:
+        return None
+def suspended(depth):
+    try:
+        [].pop()
+    finally:
+        yield
+"""
+
+
+@pytest.fixture
+def cleaned(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Vaccinated functions that clean up, where holds are answered by letting the exception go."""
+    monkeypatch.setattr(policy, "_playbook", lambda hold: hold.let_go())
+    names: dict[str, Any] = {"__name__": "program under test", "manager": threading.Lock()}
+    exec(vaccinate_code(compile(CLEANED, "cleaned.py", "exec")), names)
+    return names
+
+
+def let_go(held: list[BaseException], hold: HoldLike) -> None:
+    held.append(hold.exception)
+    hold.let_go()
+
+
+@pytest.mark.parametrize(("name", "depth"), [("cleaned", 0), ("cleaned", 3), ("managed", 0), ("inside", 0)])
+def test_a_frame_that_cleans_up_is_judged_once(
+    monkeypatch: pytest.MonkeyPatch, cleaned: dict[str, Any], name: str, depth: int
+) -> None:
+    walks = count_walks(monkeypatch)
+    for number in range(1, 4):
+        try:
+            cleaned[name](depth)
+        except IndexError:
+            pass
+        assert len(walks) == number
+
+
+def test_what_was_suspended_while_it_cleaned_up_is_judged_again(
+    monkeypatch: pytest.MonkeyPatch, bench: Bench, cleaned: dict[str, Any]
+) -> None:
+    held: list[BaseException] = []
+    monkeypatch.setattr(policy, "_playbook", partial(let_go, held))
+    generator = cleaned["suspended"](0)
+
+    def begin() -> None:
+        try:
+            next(generator)
+        except IndexError:
+            pass
+
+    run_outermost(begin)
+    assert not held
+    assert bench.escapes(lambda: next(generator))
+    assert [type(exception) for exception in held] == [IndexError]
+
+
+@pytest.mark.parametrize("cleans_up", [False, True])
+def test_a_recursion_error_is_held_once(bench: Bench, cleans_up: bool) -> None:
+    """However many frames it comes by, and whatever is judged in between."""
+    held: list[int] = []
+
+    def deeper(depth: int) -> None:
+        try:
+            deeper(depth + 1)
+        except RecursionError as exception:
+            if judge(exception, sys._getframe()).hold:
+                held.append(depth)
+                leave_alone(exception)
+            if cleans_up and held:
+                with contextlib.suppress(KeyError):
+                    judged([], failing)
+            raise
+
+    for number in range(1, 4):
+        assert bench.escapes(lambda: deeper(0))
+        assert len(held) == number
+        assert held[-1] > 200
+
+
 # -- the program's own code does not run --------------------------------------------------------------------------
 
 
@@ -504,6 +630,54 @@ def test_a_full_stack_is_no_internal_error(bench: Bench) -> None:
 
     assert bench.escapes(deeper)
     assert bench.verdicts[-1].hold
+
+
+@pytest.mark.parametrize("kind", [RecursionError, MemoryError])
+def test_no_room_to_judge(bench: Bench, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]) -> None:
+    """It is not held there, nobody is told, and nothing is remembered."""
+    walks = count_walks(monkeypatch)
+    run = verdict._Walk.run
+
+    def full(*_: object) -> Verdict:
+        raise kind
+
+    def first() -> None:
+        monkeypatch.setattr(verdict._Walk, "run", full)
+        try:
+            judged(bench.verdicts, failing)
+        finally:
+            monkeypatch.setattr(verdict._Walk, "run", run)
+
+    assert bench.escapes(lambda: judged(bench.verdicts, first))
+    assert [answer.hold for answer in bench.verdicts] == [False, True]
+    assert len(walks) == 1
+
+
+def test_memory_errors_leave_nothing_behind(bench: Bench) -> None:
+    def program() -> None:
+        judged([], partial(judged, [], exhausted))
+
+    def exhausted() -> None:
+        raise MemoryError
+
+    def objects() -> int:
+        for _ in range(100):
+            assert bench.escapes(program)
+        gc.collect()
+        return len(gc.get_objects())
+
+    objects()
+    assert objects() <= objects()
+
+
+@pytest.mark.parametrize(
+    ("module", "name"), [(sys, "excepthook"), (sys, "unraisablehook"), (threading, "excepthook")]
+)
+def test_a_hook_that_is_gone(bench: Bench, monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> None:
+    with monkeypatch.context() as patch:
+        patch.delattr(module, name)
+        assert bench.escapes(lambda: bench.crash(KeyError))
+    assert bench.verdicts[0].hold
 
 
 def test_reasons_are_sentences(bench: Bench) -> None:

@@ -197,7 +197,7 @@ def _into_group(route: Route, group: object) -> Route:
         if frame.f_code.co_qualname == "TaskGroup.__aexit__":
             return route._replace(frames=route.frames[number + 1 :])
         spot = spot_at(frame, frame.f_lasti)
-        for count, step in enumerate(spot.steps if spot is not None else ()):
+        for count, step in enumerate(spot.steps):
             if step.is_with and evaluate(step.handler.bound, frame_scope(frame)) is group:
                 return route._replace(frames=route.frames[number:], skipped=count + 1)
     return route

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-import threading
+import sys
 import weakref
+from threading import get_ident
 from types import FrameType, TracebackType
 from typing import Final, NamedTuple
 
-from daifu_bc.recovery.spots import Verdict
+from daifu_bc.recovery.spots import Verdict, arrival
 
-__all__ = ["Route", "Verdict", "leave_alone", "remember", "remembered"]
+__all__ = [
+    "Memory",
+    "Route",
+    "Verdict",
+    "leave_alone",
+    "memories",
+    "new_memory",
+    "recall",
+    "remember",
+    "was_let_go",
+]
 
 
 class Route(NamedTuple):
@@ -34,6 +45,11 @@ class Route(NamedTuple):
 
 _MOST_STEPS: Final = 64
 _MOST_LET_GO: Final = 8
+#: After so many new threads, what belonged to those that have ended is dropped.
+_THREADS: Final = 64
+
+_NONE: Final = Verdict(False, ())
+_LET_GO: Final = Verdict(False, ("It has been let go.",))
 
 
 class _LetGo:
@@ -41,111 +57,184 @@ class _LetGo:
 
     Those may be another exception's at the same place, in the next round of a loop. But an exception comes by each
     barrier only once.
+
+    Attributes:
+        weak: a reference to it, if it allows one.
+        entry: the id of its traceback's entry where it was last seen, with what that entry has.
+        barrier: where in that entry's frame it was seen.
     """
 
     __slots__ = ("barrier", "entry", "weak")
 
-    def __init__(self, exception: BaseException) -> None:
+    def __init__(self) -> None:
         self.weak: weakref.ref[BaseException] | None = None
-        self.entry: tuple[int, ...] = ()
+        self.entry: tuple[int, int, int, int] = (0, 0, 0, 0)
         self.barrier = -1
-        try:
-            self.weak = weakref.ref(exception)
-        except TypeError:
-            traceback = exception.__traceback__
-            if traceback is not None:
-                self.entry = _entry_ids(traceback)
-                self.barrier = traceback.tb_frame.f_lasti
-
-    def is_of(self, exception: BaseException) -> bool:
-        """Whether it was this exception."""
-        if self.weak is not None:
-            return self.weak() is exception
-        traceback = exception.__traceback__
-        for _ in range(_MOST_STEPS):
-            if traceback is None:
-                return False
-            if self.entry and id(traceback) == self.entry[0]:
-                again = traceback is exception.__traceback__ and traceback.tb_frame.f_lasti == self.barrier
-                return not again and _entry_ids(traceback) == self.entry
-            traceback = traceback.tb_next
-        return False
 
 
-def _entry_ids(traceback: TracebackType) -> tuple[int, int, int, int]:
-    frame = traceback.tb_frame
-    return id(traceback), id(frame), id(frame.f_code), traceback.tb_lasti
+class Memory:
+    """The last answer in a thread, told again while the same exception goes on outward to the same handler.
 
+    Each exception that a frame with a barrier lets out was judged there, and each judgement writes or wipes the memory.
+    So a memory of an id that is this exception's now is about it, if it has been judged at all; the id could be that of
+    a dead one otherwise. That is why an entry of the traceback has to agree with where the last answer was given.
 
-class _Memory(threading.local):
-    """The last answer of a thread, told again while the same exception goes on outward to the same handler."""
+    Attributes:
+        exception: its id, or 0.
+        entry: the id of the traceback's entry where it was, and of that entry ...
+        frame: ... the id of the frame,
+        code: the id of the frame's code
+        lasti: and the offset.
+        holder: the id of the frame that is to handle it, or 0.
+        target: where in the code of that frame the handler begins, or -1.
+        verdict: the answer.
+        let_go: exceptions that are left alone, by their ids.
+    """
+
+    __slots__ = ("code", "entry", "exception", "frame", "holder", "lasti", "let_go", "target", "verdict")
 
     def __init__(self) -> None:
-        self.let_go: dict[int, _LetGo] = {}
-        #: Ids of the exception, and of the traceback entry, frame and code where it was; its offset; the id of the
-        #: frame that is to handle it, or 0.
-        self.flight: tuple[int, int, int, int, int, int] = (0, 0, 0, 0, 0, 0)
+        self.exception = self.entry = self.frame = self.code = self.holder = 0
+        self.lasti = self.target = -1
         self.verdict = _NONE
+        self.let_go: dict[int, _LetGo] = {}
 
 
-_NONE: Final = Verdict(False, ())
-_memory = _Memory()
-_LET_GO: Final = Verdict(False, ("It has been let go.",))
+#: By the threads' numbers; reading it is faster than a threading.local.
+memories: dict[int, Memory] = {}
+
+
+def new_memory(thread: int) -> Memory:
+    """The memory of a thread that has none."""
+    if memories and len(memories) % _THREADS == 0:
+        running = sys._current_frames()
+        for other in list(memories):
+            if other not in running:
+                memories.pop(other, None)
+    memory = memories[thread] = Memory()
+    return memory
 
 
 def leave_alone(exception: BaseException) -> None:
     """Lets the exception pass from now on, wherever it comes by in this thread."""
-    let_go = _memory.let_go
-    if len(let_go) >= _MOST_LET_GO:
+    # The stack may be almost full: no more calls of Python functions than there must be.
+    thread = get_ident()
+    memory = memories.get(thread)
+    if memory is None:
+        memory = new_memory(thread)
+    let_go = memory.let_go
+    key = id(exception)
+    if len(let_go) >= _MOST_LET_GO and key not in let_go:
         del let_go[next(iter(let_go))]
-    let_go[id(exception)] = _LetGo(exception)
+    mark = let_go[key] = _LetGo()
+    try:
+        mark.weak = weakref.ref(exception)
+    except TypeError:
+        pass
+    traceback = exception.__traceback__
+    if traceback is None:
+        memory.exception = 0
+        return
+    frame = traceback.tb_frame
+    mark.entry = id(traceback), id(frame), id(frame.f_code), traceback.tb_lasti
+    mark.barrier = frame.f_lasti
+    memory.exception = key
+    memory.entry, memory.frame, memory.code, memory.lasti = mark.entry
+    memory.holder = 0
+    memory.verdict = _LET_GO
 
 
-def remembered(exception: BaseException, frame: FrameType, traceback: TracebackType | None) -> Verdict | None:
-    """The last answer, if this is the same flight and it has not yet come to the frame that was to handle it.
-
-    An id could be that of another object which has taken the place of a dead one. But where an entry of the traceback
-    agrees in frame, code and offset with where the last answer was given, this flight was judged there, as each is.
-    """
-    memory = _memory
-    if memory.let_go:
-        let_go = memory.let_go.get(id(exception))
-        if let_go is not None:
-            if let_go.is_of(exception):
-                return _LET_GO
-            del memory.let_go[id(exception)]
-    flight = memory.flight
-    if flight[0] != id(exception) or traceback is None or flight[5] == id(frame):
+def was_let_go(
+    memory: Memory, exception: BaseException, frame: FrameType, traceback: TracebackType | None
+) -> Verdict | None:
+    """The answer to an exception that was let go in this thread."""
+    mark = memory.let_go.get(id(exception))
+    if mark is None:
         return None
+    key = id(exception)
+    entry = mark.entry
+    if mark.weak is not None:
+        if mark.weak() is not exception:
+            del memory.let_go[key]
+            return None
+    else:
+        past = traceback
+        while past is not None and id(past) != entry[0]:
+            past = past.tb_next
+        if past is None or (past is traceback and past.tb_frame.f_lasti == mark.barrier):
+            del memory.let_go[key]
+            return None
+        there = past.tb_frame
+        if entry != (id(past), id(there), id(there.f_code), past.tb_lasti):
+            del memory.let_go[key]
+            return None
+    if traceback is not None and traceback.tb_frame is frame and id(traceback) != entry[0]:
+        mark.entry = id(traceback), id(frame), id(frame.f_code), traceback.tb_lasti
+        mark.barrier = frame.f_lasti
+    remember(memory, exception, frame, traceback, 0, -1, _LET_GO)
+    return _LET_GO
+
+
+def recall(memory: Memory, frame: FrameType, traceback: TracebackType | None) -> Verdict | None:
+    """The last answer, if it is about this flight, and the exception has not yet come to who was to handle it.
+
+    Args:
+        memory: what is remembered of an exception with this id.
+        frame: where the exception is.
+        traceback: its traceback.
+    """
+    if traceback is None:
+        return None
+    lasti = traceback.tb_lasti
+    if id(traceback) == memory.entry:
+        # Another barrier of the same frame, behind a clean-up.
+        if traceback.tb_frame is frame and (memory.frame, memory.code, memory.lasti) == (
+            id(frame),
+            id(frame.f_code),
+            lasti,
+        ):
+            spot = arrival(frame, lasti)
+            if spot.again and (memory.holder != id(frame) or memory.target in spot.targets):
+                return memory.verdict
+        return None
+    if memory.holder == id(frame):
+        return None
+    entry, holder = memory.entry, memory.holder
     past = traceback.tb_next
     for _ in range(_MOST_STEPS):
         if past is None:
             return None
-        if id(past) == flight[1]:
-            if _entry_ids(past) != flight[1:5]:
+        there = past.tb_frame
+        if id(past) == entry:
+            if memory.frame != id(there) or memory.code != id(there.f_code) or memory.lasti != past.tb_lasti:
                 return None
-            memory.flight = (flight[0], *_entry_ids(traceback), flight[5])
+            memory.entry = id(traceback)
+            memory.frame, memory.code, memory.lasti = id(frame), id(frame.f_code), lasti
             return memory.verdict
-        if id(past.tb_frame) == flight[5]:
+        if id(there) == holder:
             return None
         past = past.tb_next
     return None
 
 
 def remember(
-    exception: BaseException, frame: FrameType, traceback: TracebackType | None, holder: int, verdict: Verdict
+    memory: Memory,
+    exception: BaseException,
+    frame: FrameType,
+    traceback: TracebackType | None,
+    holder: int,
+    target: int,
+    verdict: Verdict,
 ) -> None:
     """Remembers an answer for the frames further out."""
-    memory = _memory
-    if traceback is not None and traceback.tb_frame is frame:
-        memory.flight = (
-            id(exception),
-            id(traceback),
-            id(frame),
-            id(frame.f_code),
-            traceback.tb_lasti,
-            holder,
-        )
-        memory.verdict = verdict
-    else:
-        memory.flight = (0, 0, 0, 0, 0, 0)
+    if traceback is None or traceback.tb_frame is not frame:
+        memory.exception = 0
+        return
+    memory.exception = id(exception)
+    memory.entry = id(traceback)
+    memory.frame = id(frame)
+    memory.code = id(frame.f_code)
+    memory.lasti = traceback.tb_lasti
+    memory.holder = holder
+    memory.target = target
+    memory.verdict = verdict

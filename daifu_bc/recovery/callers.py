@@ -43,6 +43,9 @@ _DELEGATES: Final = _ops(
 #: How C code may take one of these; no other kind of exception needs a look.
 EXPECTED: Final = (AttributeError, IndexError, KeyError, TypeError)
 
+#: Functions that are called to ask something, which an EXPECTED exception but AttributeError may be an answer to.
+ASKED: Final = frozenset({"__getitem__", "__len__", "__length_hint__"})
+
 
 class Site(NamedTuple):
     """What a frame is doing at an offset.
@@ -82,7 +85,7 @@ def swallowed(inner: FrameType, outer: FrameType, where: Site, kind: type[BaseEx
             return "it means to the interpreter that a name is not in this namespace"
         if issubclass(kind, IndexError) and _iterates(inner, outer, where):
             return "it ends an iteration by `__getitem__`"
-    if issubclass(kind, TypeError) and name in ("__len__", "__length_hint__"):
+    if issubclass(kind, TypeError) and name in ASKED:
         function = _callable(outer, where)
         if number == _OP["LIST_EXTEND"] or (number in _CALLS and is_a(function, type)):
             return "it means that a length cannot be told beforehand"

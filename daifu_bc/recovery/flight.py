@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterable
 from types import FrameType
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
-from daifu_bc.analysis.expressions import GLOBAL, Call, Expression, Name
+from daifu_bc.analysis.expressions import GLOBAL, Call, Display, Expression, Name
 from daifu_bc.analysis.handlers import Clause, Handler
 from daifu_bc.recovery.lookups import (
     UNKNOWN,
     Scope,
     evaluate,
     frame_scope,
-    global_value,
     is_a,
     is_subclass,
     matches,
@@ -22,6 +22,11 @@ from daifu_bc.recovery.lookups import (
 #: They mean something to the interpreter, and nothing has gone wrong.
 CONTROL_FLOW: Final = (StopIteration, StopAsyncIteration, GeneratorExit, SystemExit)
 
+_BUILT_IN: Final = frozenset(
+    id(value)
+    for value in vars(builtins).values()
+    if isinstance(value, type) and issubclass(value, BaseException)
+)
 _group_members: Final = BaseExceptionGroup.__dict__["exceptions"].__get__
 
 
@@ -40,6 +45,36 @@ def leaves_of(exception: BaseException) -> tuple[type[BaseException], ...] | Non
     return tuple(found)
 
 
+class Meeting(NamedTuple):
+    """What is known of a clause before an exception comes.
+
+    Attributes:
+        clause: it.
+        names: the global names that it takes, if its type is such a name or a display of them.
+        how: how it takes what matches; empty if that depends.
+    """
+
+    clause: Clause
+    names: tuple[str, ...]
+    how: str
+
+
+def meetings_of(handler: Handler) -> tuple[Meeting, ...]:
+    """The clauses of a handler, prepared."""
+    found = []
+    for clause in handler.clauses:
+        types = clause.types
+        items = types.items if type(types) is Display else (types,)
+        names = tuple(item.name for item in items if type(item) is Name and item.scope == GLOBAL)
+        if clause.bare or clause.group or len(names) != len(items):
+            names = ()
+        how = ""
+        if clause.swallows:
+            how = "may handle" if clause.reraises or clause.raises else "handles"
+        found.append(Meeting(clause, names, how))
+    return tuple(found)
+
+
 class Flight:
     """What is on its way.
 
@@ -54,38 +89,53 @@ class Flight:
         self.kind = kind
         self.leaves = leaves
 
-    def meet(self, handler: Handler, frame: FrameType) -> tuple[Clause | None, str]:
+    def meet(self, meetings: tuple[Meeting, ...], frame: FrameType) -> tuple[Clause | None, str]:
         """Lets it meet the clauses of an except chain in `frame`.
 
         Returns:
             The clause that takes it, and how: "handles", "may handle" or "" if none does.
         """
-        for clause in handler.clauses:
-            types = clause.types
-            if type(types) is Name and types.scope == GLOBAL:
-                value = global_value(frame, types.name)
-            else:
-                value = BaseException if clause.bare else evaluate(types, frame_scope(frame))
-            if value is UNKNOWN:
-                if clause.swallows:
-                    return clause, "may handle"
-                continue
-            if clause.group:
-                answer = self._split(clause, value, frame_scope(frame))
-                if answer:
-                    return clause, answer
-                continue
-            matched = matches(self.kind, value)
+        for meeting in meetings:
+            clause, names, how = meeting
+            matched = self._matches_names(names, frame) if names else None
+            if matched is None:
+                value = BaseException if clause.bare else evaluate(clause.types, frame_scope(frame))
+                if value is UNKNOWN:
+                    if clause.swallows:
+                        return clause, "may handle"
+                    continue
+                if clause.group:
+                    answer = self._split(clause, value, frame_scope(frame))
+                    if answer:
+                        return clause, answer
+                    continue
+                matched = matches(self.kind, value)
             if matched:
-                return clause, self._taken(clause, frame)
+                return clause, how or self._taken(clause, frame)
             if matched is None:
                 self._become((TypeError,))
                 return None, ""
         return None, ""
 
+    def _matches_names(self, names: tuple[str, ...], frame: FrameType) -> bool | None:
+        """Whether it matches the classes that global names stand for; None if one of them needs a closer look."""
+        kind, found = self.kind, False
+        variables, built_in = frame.f_globals, frame.f_builtins
+        if type(variables) is not dict or type(built_in) is not dict:
+            return None
+        for name in names:
+            value = variables.get(name, UNKNOWN)
+            if value is UNKNOWN:
+                value = built_in.get(name, UNKNOWN)
+            if value is kind:
+                found = True
+            elif id(value) in _BUILT_IN or (type(value) is type and issubclass(value, BaseException)):
+                found = found or issubclass(kind, value)
+            else:
+                return None
+        return found
+
     def _taken(self, clause: Clause, frame: FrameType) -> str:
-        if clause.swallows:
-            return "may handle" if clause.reraises or clause.raises else "handles"
         if clause.reraises or not clause.raises:
             return ""
         scope = frame_scope(frame)

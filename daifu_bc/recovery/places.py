@@ -6,12 +6,14 @@ import opcode
 from types import CodeType
 from typing import Final
 
+from daifu_bc import pyversion
 from daifu_bc.analysis.code import ExceptionEntry, entry_at, exception_entries
 from daifu_bc.analysis.flow import Flow
 from daifu_bc.recovery.bodies import located
 from daifu_bc.rewrite.barrier import is_vaccinated, pristine
 
 _RERAISE: Final = opcode.opmap["RERAISE"]
+_PRECALL: Final = opcode.opmap.get("PRECALL", -1)
 
 
 def locate(code: CodeType, offset: int) -> tuple[CodeType, int]:
@@ -31,7 +33,31 @@ def place_at(flow: Flow, offset: int) -> int:
     while place is None and offset > 0:
         offset -= 2
         place = flow.index.get(offset)
-    return place or 0
+    place = place or 0
+    if pyversion.HAS_PRECALL and flow.instructions[place].opcode == _PRECALL:
+        place += 1  # 3.11 calls C functions in it as soon as it has specialised the call
+    return place
+
+
+def comes_again(code: CodeType, offset: int, here: int) -> bool:
+    """Whether an exception raised at `offset` that is at a barrier's code now has been at another barrier before.
+
+    Args:
+        code: the frame's code.
+        offset: where it was raised, or came out of a call.
+        here: where the frame is.
+    """
+    if locate(code, offset)[1] < 0:
+        return False
+    entries = exception_entries(code.co_exceptiontable)
+    barriers = {
+        entry.target
+        for entry in entries
+        if locate(code, entry.start)[1] >= 0 and locate(code, entry.target)[1] < 0
+    }
+    asking = max((target for target in barriers if target <= here), default=-1)
+    first = entry_at(entries, offset)
+    return asking >= 0 and first is not None and first.target in barriers and first.target != asking
 
 
 def displaced(code: CodeType, offset: int, flow: Flow) -> ExceptionEntry | None:

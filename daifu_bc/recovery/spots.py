@@ -19,11 +19,12 @@ from daifu_bc.analysis.handlers import (
 )
 from daifu_bc.errors import CannotVaccinate
 from daifu_bc.recovery.bodies import flow_of
-from daifu_bc.recovery.callers import Site, site
+from daifu_bc.recovery.callers import ASKED, Site, site
 from daifu_bc.recovery.carriers import carrier
+from daifu_bc.recovery.flight import meetings_of
 from daifu_bc.recovery.lookups import text
 from daifu_bc.recovery.managers import stops
-from daifu_bc.recovery.places import displaced, locate, place_at
+from daifu_bc.recovery.places import comes_again, displaced, locate, place_at
 
 
 class Where(NamedTuple):
@@ -54,13 +55,14 @@ class Verdict(NamedTuple):
 class Step:
     """One handler that an exception meets."""
 
-    __slots__ = ("_verdicts", "handler", "is_with", "lines", "passes", "where")
+    __slots__ = ("_verdicts", "handler", "is_with", "lines", "meetings", "passes", "where")
 
     def __init__(self, handler: Handler, where: Where, lines: dict[int, int]) -> None:
         self.handler = handler
         self.where = where
         self.is_with = handler.kind == WITH_EXIT
         self.lines = lines
+        self.meetings = meetings_of(handler)
         what = f"with {text(handler.manager)}" if self.is_with else "finally"
         self._verdicts: dict[tuple[int, str], Verdict] = {}
         self.passes = f"The `{what}` in {where} passes it on."
@@ -69,26 +71,22 @@ class Step:
         """Whether this `with` stops an exception."""
         return stops(self.handler, frame, kind)
 
-    def clause_where(self, clause: Clause) -> Where:
-        """Where a clause stands."""
-        return self.where._replace(line=self.lines.get(clause.offset, self.where.line))
-
     def verdict(self, clause: Clause, how: str) -> Verdict:
-        """The verdict where nothing was met before this clause takes the exception."""
+        """The verdict where nothing was met before this clause takes the exception.
+
+        Args:
+            clause: one of the handler's.
+            how: "handles", "may handle"; empty if the clause raises it again.
+        """
         key = (clause.offset, how)
         known = self._verdicts.get(key)
         if known is None:
-            known = Verdict(False, (self.sentence(clause, how),), self.clause_where(clause))
-            self._verdicts[key] = known
+            where = self.where._replace(line=self.lines.get(clause.offset, self.where.line))
+            star = "*" if clause.group else ""
+            what = f"except{star}" if clause.bare else f"except{star} {text(clause.types)}"
+            sentence = f"The `{what}` in {where} {how or 'raises it again'}{' it' if how else ''}."
+            known = self._verdicts[key] = Verdict(False, (sentence,), where)
         return known
-
-    def sentence(self, clause: Clause, how: str) -> str:
-        """What a clause does to the exception."""
-        star = "*" if clause.group else ""
-        what = f"except{star}" if clause.bare else f"except{star} {text(clause.types)}"
-        return (
-            f"The `{what}` in {self.clause_where(clause)} {how or 'raises it again'}{' it' if how else ''}."
-        )
 
 
 class Spot:
@@ -103,9 +101,24 @@ class Spot:
         is_del: whether it is in a `__del__`.
         ends_specially: whether an exception that leaves the frame may not go to its caller.
         matters: whether there are steps or a policy.
+        again: whether what has arrived here has been judged at another barrier of the frame; not told of frames that
+            may have been suspended since, and go on elsewhere.
+        asks: whether the interpreter may call it to ask for something, and take an error for an answer.
     """
 
-    __slots__ = ("ends_specially", "is_del", "matters", "policy", "site", "steps", "thrown_in", "where")
+    __slots__ = (
+        "_targets",
+        "again",
+        "asks",
+        "ends_specially",
+        "is_del",
+        "matters",
+        "policy",
+        "site",
+        "steps",
+        "thrown_in",
+        "where",
+    )
 
     def __init__(self, where: Where, steps: tuple[Step, ...], policy: str | None, site: Site) -> None:
         self.where = where
@@ -114,19 +127,32 @@ class Spot:
         self.site = site
         self.matters = bool(steps) or policy is not None
         self.thrown_in = False
+        self.again = False
+        self.asks = True
         self.is_del = False
+        self._targets: frozenset[int] | None = None
         self.ends_specially = False
+
+    @property
+    def targets(self) -> frozenset[int]:
+        """Where the handlers of the steps begin."""
+        if self._targets is None:
+            self._targets = frozenset(step.handler.target for step in self.steps)
+        return self._targets
 
     def without(self, count: int) -> Spot:
         """The same place without its innermost handlers."""
         copy = Spot(self.where, self.steps[count:], self.policy, self.site)
-        copy.is_del, copy.ends_specially = self.is_del, self.ends_specially
+        copy.is_del, copy.ends_specially, copy.asks = self.is_del, self.ends_specially, self.asks
         return copy
 
 
 _COROUTINES: Final = inspect.CO_COROUTINE | inspect.CO_ITERABLE_COROUTINE | inspect.CO_ASYNC_GENERATOR
-#: By id of a code object, then by offset. An entry goes when its code object does, before the id can be another's.
-_tables: dict[int, dict[int, Spot | None]] = {}
+_SUSPENDED: Final = _COROUTINES | inspect.CO_GENERATOR
+#: By offset; for what has arrived by where the frame is and where the exception came from.
+_Table = dict[int | tuple[int, int], Spot]
+#: By id of a code object. An entry goes when its code object does, before the id can be another's.
+tables: dict[int, _Table] = {}
 _guards: dict[int, weakref.ref[CodeType]] = {}
 
 #: Functions, by module and qualified name, that put an exception of what they call elsewhere; see verdict.deliveries.
@@ -135,14 +161,14 @@ DELIVERING: Final = {("concurrent.futures.thread", "_WorkItem.run")}
 
 def forget_spots() -> None:
     """Works everything out again when it is asked for."""
-    _tables.clear()
+    tables.clear()
     _guards.clear()
 
 
-def spot_at(frame: FrameType, offset: int) -> Spot | None:
-    """What matters at an offset of a frame's code; None if nothing can be told."""
+def spot_at(frame: FrameType, offset: int) -> Spot:
+    """What matters at an offset of a frame's code."""
     code = frame.f_code
-    table = _tables.get(id(code))
+    table = tables.get(id(code))
     if table is None:
         table = _new_table(code)
     try:
@@ -152,45 +178,61 @@ def spot_at(frame: FrameType, offset: int) -> Spot | None:
         return spot
 
 
-def _new_table(code: CodeType) -> dict[int, Spot | None]:
+def _new_table(code: CodeType) -> _Table:
     key = id(code)
 
     def forget(
         _: object,
-        tables: dict[int, dict[int, Spot | None]] = _tables,
+        tables: dict[int, _Table] = tables,
         guards: dict[int, weakref.ref[CodeType]] = _guards,
     ) -> None:
         tables.pop(key, None)
         guards.pop(key, None)
 
     _guards[key] = weakref.ref(code, forget)
-    table = _tables[key] = {}
+    table = tables[key] = {}
     return table
 
 
-def spot_before(frame: FrameType) -> Spot | None:
-    """What an exception meets next that has arrived at a barrier of this frame; None if the frame is at none."""
-    code, offset = frame.f_code, frame.f_lasti
-    table = _tables.get(id(code))
+def arrival(frame: FrameType, offset: int) -> Spot:
+    """What an exception meets next that has arrived in this frame.
+
+    Args:
+        frame: the frame, which may be at a barrier.
+        offset: where in its code the exception was raised, or came out of a call.
+    """
+    code = frame.f_code
+    table = tables.get(id(code))
     if table is None:
         table = _new_table(code)
+    here = frame.f_lasti
     try:
-        return table[~offset]
+        return table[here, offset]
     except KeyError:
-        spot = None
-        original, there = locate(code, offset)
-        if there < 0:
-            flow = flow_of(original)
-            where = Where(original.co_qualname, original.co_filename, original.co_firstlineno)
-            handlers = chain_from(flow, displaced(code, offset, flow))
-            steps = _steps(flow, handlers, where)
-            spot = Spot(where, steps, carrier(original, frame.f_globals.get("__name__")), Site(-1, None))
-            _mark(spot, original, frame.f_globals.get("__name__"))
-        table[~offset] = spot
+        spot = spot_at(frame, offset)
+        if not spot.thrown_in:
+            spot = _behind_barrier(frame, here) or spot
+            spot.again = not code.co_flags & _SUSPENDED and comes_again(code, offset, here)
+        table[here, offset] = spot
         return spot
 
 
-def _make(code: CodeType, offset: int, module: object) -> Spot | None:
+def _behind_barrier(frame: FrameType, here: int) -> Spot | None:
+    """What an exception meets next that has arrived at a barrier of this frame; None if the frame is at none."""
+    code = frame.f_code
+    original, there = locate(code, here)
+    if there >= 0:
+        return None
+    flow = flow_of(original)
+    where = Where(original.co_qualname, original.co_filename, original.co_firstlineno)
+    module = frame.f_globals.get("__name__")
+    steps = _steps(flow, chain_from(flow, displaced(code, here, flow)), where)
+    spot = Spot(where, steps, carrier(original, module), Site(-1, None))
+    _mark(spot, original, module)
+    return spot
+
+
+def _make(code: CodeType, offset: int, module: object) -> Spot:
     original, there = locate(code, offset)
     policy = carrier(original, module)
     where = Where(original.co_qualname, original.co_filename, _line_at(original, max(there, 0)))
@@ -211,6 +253,7 @@ def _make(code: CodeType, offset: int, module: object) -> Spot | None:
 
 
 def _mark(spot: Spot, code: CodeType, module: object) -> None:
+    spot.asks = code.co_name in ASKED
     spot.is_del = code.co_name == "__del__"
     delivers = type(module) is str and (module, code.co_qualname) in DELIVERING
     spot.ends_specially = spot.is_del or delivers or bool(code.co_flags & _COROUTINES)

@@ -7,19 +7,30 @@ is remembered between two calls are numbers and sentences. It cannot be exact; t
 
 from __future__ import annotations
 
+import builtins
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
-from types import FrameType, TracebackType
+from threading import get_ident
+from types import FrameType, FunctionType, MethodType, TracebackType
 from typing import Final
 
 from daifu_bc.recovery import carriers
-from daifu_bc.recovery.answers import Route, leave_alone, remember, remembered
+from daifu_bc.recovery.answers import (
+    Memory,
+    Route,
+    leave_alone,
+    memories,
+    new_memory,
+    recall,
+    remember,
+    was_let_go,
+)
 from daifu_bc.recovery.callers import EXPECTED, calls_directly, swallowed
-from daifu_bc.recovery.flight import Flight, is_control_flow, leaves_of
+from daifu_bc.recovery.flight import CONTROL_FLOW, Flight, leaves_of
 from daifu_bc.recovery.lookups import UNKNOWN, evaluate, frame_scope
-from daifu_bc.recovery.spots import Spot, Verdict, Where, forget_spots, spot_at, spot_before
+from daifu_bc.recovery.spots import Spot, Verdict, Where, arrival, forget_spots, spot_at, tables
 from daifu_bc.recovery.waiting import routes_of_worker, worker_future
 
 __all__ = ["Route", "Verdict", "Where", "deliveries", "judge", "leave_alone"]
@@ -41,6 +52,19 @@ _MOST_ATTEMPTS: Final = 5
 _PATIENCE: Final = 0.005
 
 
+# Ids of classes that never die: those that are held like any other, and of these the ones that C code may not expect.
+_ORDINARY: Final = frozenset(
+    id(kind)
+    for kind in vars(builtins).values()
+    if isinstance(kind, type)
+    and issubclass(kind, Exception)
+    and not issubclass(kind, (*CONTROL_FLOW, BaseExceptionGroup))
+)
+_UNEXPECTED: Final = frozenset(
+    id(kind) for kind in vars(builtins).values() if id(kind) in _ORDINARY and not issubclass(kind, EXPECTED)
+)
+
+_NO_ROOM_LEFT: Final = (RecursionError, MemoryError)
 _generation = carriers.generation
 _NOT_A_CRASH: Final = Verdict(False, ("It is for control flow, nothing has gone wrong.",))
 _CANCELLED: Final = Verdict(False, ("It cancels a task, nothing has gone wrong.",))
@@ -56,30 +80,64 @@ def judge(exception: BaseException, frame: FrameType) -> Verdict:
         exception: it.
         frame: where it is, with a traceback entry of this frame in front if it has one.
     """
+    # The stack and memory may be exhausted: a way that is often taken needs no other function and hardly an object.
     try:
-        kind = type(exception)
-        if is_control_flow(kind):
+        memory = memories.get(get_ident())
+        if memory is None:
+            memory = new_memory(get_ident())
+        traceback = exception.__traceback__
+        if memory.exception == id(exception) and traceback is not None:
+            past = traceback.tb_next
+            if (
+                past is not None
+                and memory.entry == id(past)
+                and memory.holder != id(frame)
+                and memory.lasti == past.tb_lasti
+            ):
+                there = past.tb_frame
+                if memory.frame == id(there) and memory.code == id(there.f_code):
+                    memory.entry = id(traceback)
+                    memory.lasti = traceback.tb_lasti
+                    memory.frame = id(frame)
+                    memory.code = id(frame.f_code)
+                    return memory.verdict
+        return _judge(exception, frame, traceback, memory)
+    except _NO_ROOM_LEFT:
+        return _NO_ROOM
+    except Exception as error:  # noqa: BLE001 - whatever goes wrong here must not change what the program does
+        _report(error)
+        return _FAILED
+
+
+def _judge(
+    exception: BaseException, frame: FrameType, traceback: TracebackType | None, memory: Memory
+) -> Verdict:
+    if memory.exception == id(exception):
+        known = recall(memory, frame, traceback)
+        if known is not None:
+            return known
+        memory.exception = 0
+    kind = type(exception)
+    leaves = None
+    if id(kind) not in _ORDINARY:
+        if issubclass(kind, CONTROL_FLOW):
             return _NOT_A_CRASH
         if not issubclass(kind, Exception):
             if issubclass(kind, KeyboardInterrupt) and not hold_keyboard_interrupt:
                 return _INTERRUPTED
             if cancels(kind):
                 return _CANCELLED
-        traceback = exception.__traceback__
-        known = remembered(exception, frame, traceback)
+        leaves = leaves_of(exception)
+    if memory.let_go:
+        known = was_let_go(memory, exception, frame, traceback)
         if known is not None:
             return known
-        if _generation != carriers.generation:
-            _forget()
-        walk = _Walk(Flight(kind, leaves_of(exception)))
-        verdict = walk.run(frame, traceback)
-        remember(exception, frame, traceback, walk.holder, verdict)
-        return verdict
-    except RecursionError:
-        return _NO_ROOM
-    except Exception as error:  # noqa: BLE001 - whatever goes wrong here must not change what the program does
-        _report(error)
-        return _FAILED
+    if _generation != carriers.generation:
+        _forget()
+    walk = _Walk(kind, leaves)
+    verdict = walk.run(frame, traceback)
+    remember(memory, exception, frame, traceback, walk.holder, walk.target, verdict)
+    return verdict
 
 
 def _report(error: Exception) -> None:
@@ -107,15 +165,17 @@ def _forget() -> None:
     forget_spots()
 
 
-class _Walk:
+class _Walk(Flight):
     """The way outward of one exception."""
 
-    __slots__ = ("deliveries", "flight", "holder", "reasons")
+    __slots__ = ("deliveries", "holder", "reasons", "target")
 
-    def __init__(self, flight: Flight) -> None:
-        self.flight = flight
+    def __init__(self, kind: type[BaseException], leaves: tuple[type[BaseException], ...] | None) -> None:
+        self.kind = kind
+        self.leaves = leaves
         self.reasons: list[str] = []
         self.holder = 0
+        self.target = -1
         self.deliveries = 0
 
     def run(self, frame: FrameType, traceback: TracebackType | None) -> Verdict:
@@ -123,15 +183,11 @@ class _Walk:
         offset = frame.f_lasti
         if traceback is not None and traceback.tb_frame is frame:
             offset = traceback.tb_lasti
-        spot = spot_at(frame, offset)
-        if spot is not None:
-            if spot.thrown_in:
-                return self._no(
-                    "It was thrown into a generator at a `yield`; where it came from it has been judged."
-                )
-            before = spot_before(frame)
-            if before is not None:
-                spot = before
+        spot = arrival(frame, offset)
+        if spot.thrown_in:
+            return self._no(
+                "It was thrown into a generator at a `yield`; where it came from it has been judged."
+            )
         verdict = self.outward(frame, spot)
         if verdict is not None:
             return verdict
@@ -140,46 +196,47 @@ class _Walk:
             return self._no(f"An error in `{hook}` is only printed.")
         return Verdict(True, (*self.reasons, "Nobody handles it."))
 
-    def outward(self, frame: FrameType, spot: Spot | None) -> Verdict | None:
+    def outward(self, frame: FrameType, spot: Spot) -> Verdict | None:
         """Goes outward from a frame; None if nobody handles the exception."""
-        flight = self.flight
         while True:
-            if spot is not None and spot.matters:
+            if spot.matters:
                 verdict = self._meet(frame, spot)
                 if verdict is not None:
                     return verdict
                 if spot.policy == carriers.OUTERMOST:
                     return None
             outer = frame.f_back
-            special = spot is not None and spot.ends_specially
+            special = spot.ends_specially
             if special or outer is None:
                 routes = self._routes(frame, outer) if special else None
                 if routes is not None:
                     return self._deliver(routes)
                 if outer is None:
                     return None
-            next_spot = spot_at(outer, outer.f_lasti)
-            if next_spot is not None:
-                if next_spot.site.is_silent:
-                    return self._no(
-                        "The interpreter called this when an object died; its errors are only printed.", outer
-                    )
-                if issubclass(flight.kind, EXPECTED):
-                    how = swallowed(frame, outer, next_spot.site, flight.kind)
-                    if how:
-                        return self._no(f"In {next_spot.where}, {how}.", outer)
-                if (
-                    special
-                    and spot is not None
-                    and spot.is_del
-                    and not _called_by_name(frame, outer, next_spot)
-                ):
-                    return self._no("Errors in `__del__` are only printed.", outer)
+            try:
+                next_spot = tables[id(outer.f_code)][outer.f_lasti]
+            except KeyError:
+                next_spot = spot_at(outer, outer.f_lasti)
+            if next_spot.site.is_silent:
+                return self._no(
+                    "The interpreter called this when an object died; its errors are only printed.", outer
+                )
+            if (id(self.kind) not in _UNEXPECTED and issubclass(self.kind, EXPECTED)) and (
+                spot.asks or issubclass(self.kind, AttributeError)
+            ):
+                how = swallowed(frame, outer, next_spot.site, self.kind)
+                if how:
+                    return self._no(f"In {next_spot.where}, {how}.", outer)
+            if special and spot.is_del and not _called_by_name(frame, outer, next_spot):
+                return self._no("Errors in `__del__` are only printed.", outer)
             frame, spot = outer, next_spot
 
-    def _no(self, reason: str, holder: FrameType | None = None, where: Where | None = None) -> Verdict:
+    def _no(
+        self, reason: str, holder: FrameType | None = None, where: Where | None = None, target: int = -1
+    ) -> Verdict:
         if holder is not None:
             self.holder = id(holder)
+            self.target = target
         return Verdict(False, (*self.reasons, reason), where)
 
     def _meet(self, frame: FrameType, spot: Spot) -> Verdict | None:
@@ -192,20 +249,21 @@ class _Walk:
                 return None
         for step in spot.steps:
             if step.is_with:
-                stopped, how = step.stops(frame, self.flight.kind)
+                stopped, how = step.stops(frame, self.kind)
                 if stopped:
-                    return self._no(f"In {step.where}, {how}.", frame, step.where)
+                    return self._no(f"In {step.where}, {how}.", frame, step.where, step.handler.target)
                 self.reasons.append(step.passes)
-            elif step.handler.clauses:
-                clause, how = self.flight.meet(step.handler, frame)
-                if how:
-                    assert clause is not None
-                    if not self.reasons:
-                        self.holder = id(frame)
-                        return step.verdict(clause, how)
-                    return self._no(step.sentence(clause, how), frame, step.clause_where(clause))
+            elif step.meetings:
+                clause, how = self.meet(step.meetings, frame)
                 if clause is not None:
-                    self.reasons.append(step.sentence(clause, ""))
+                    verdict = step.verdict(clause, how)
+                    if how:
+                        self.holder = id(frame)
+                        self.target = step.handler.target
+                        if not self.reasons:
+                            return verdict
+                        return Verdict(False, (*self.reasons, *verdict.reasons), verdict.handler)
+                    self.reasons += verdict.reasons
             else:
                 self.reasons.append(step.passes)
         return None
@@ -214,7 +272,7 @@ class _Walk:
         """Where the exception goes if this frame's end is a task's, not a call's."""
         if outer is not None:
             spot = spot_at(outer, outer.f_lasti)
-            if spot is not None and spot.site.delegates:
+            if spot.site.delegates:
                 return None
         for attempt in range(_MOST_ATTEMPTS):
             found: list[Route] | None = None
@@ -239,23 +297,23 @@ class _Walk:
                 self.reasons.append(route.reason)
             if route.handled:
                 return self._no(route.handled)
-            kept = self.flight.kind, self.flight.leaves
+            kept = self.kind, self.leaves
             if route.group:
-                self.flight.regroup((self.flight.kind,))
+                self.regroup((self.kind,))
             verdict = self._along(route)
             if verdict is not None:
                 return verdict
-            self.flight.kind, self.flight.leaves = kept
+            self.kind, self.leaves = kept
         return None
 
     def _along(self, route: Route) -> Verdict | None:
         for number, frame in enumerate(route.frames):
             spot = spot_at(frame, frame.f_lasti)
-            if spot is not None and not number and route.skipped:
+            if not number and route.skipped:
                 spot = spot.without(route.skipped)
             if number == len(route.frames) - 1 and route.outward:
                 return self.outward(frame, spot)
-            if spot is not None and spot.matters:
+            if spot.matters:
                 verdict = self._meet(frame, spot)
                 if verdict is not None:
                     return verdict
@@ -277,12 +335,16 @@ def _called_by_name(inner: FrameType, outer: FrameType, spot: Spot) -> bool:
 
 def _hook_on(frame: FrameType | None) -> str:
     """The name of a hook for errors, if the frame or one around it is one; the interpreter prints what it raises."""
-    hooks = {"sys.excepthook": sys.excepthook, "sys.unraisablehook": sys.unraisablehook}
-    hooks["threading.excepthook"] = threading.excepthook
-    codes = {id(getattr(hook, "__code__", None)): name for name, hook in hooks.items()}
+    codes = {}
+    for module, name in ((sys, "excepthook"), (sys, "unraisablehook"), (threading, "excepthook")):
+        hook = vars(module).get(name)  # a program may have deleted it
+        if type(hook) is MethodType:
+            hook = hook.__func__
+        if type(hook) is FunctionType:
+            codes[id(hook.__code__)] = f"{module.__name__}.{name}"
     while frame is not None:
-        name = codes.get(id(frame.f_code))
-        if name is not None:
-            return name
+        found = codes.get(id(frame.f_code))
+        if found is not None:
+            return found
         frame = frame.f_back
     return ""
