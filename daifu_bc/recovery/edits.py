@@ -130,8 +130,10 @@ def _definition_edit(operation: Operation, held: FrameView) -> Edit:
     scope, filename, qualname, function = _find(operation.name, held, operation.frames)
     old = _running_source(pristine(function.__code__)) if function is not None else _running_source(held.code)
     if old is None:
-        # No source at all: the definition alone stands for the module.
-        return Edit(scope, filename, _invent(filename, text), "", text, alone=True)
+        # No source at all: the definition alone stands for the module, on the lines of the old one.
+        code = function.__code__ if function is not None else held.code
+        alone = _in_context(text, qualname, code.co_firstlineno)
+        return Edit(scope, filename, _invent(filename, alone), "", alone, alone=True)
     tree = parse_text(old, filename)
     node = _node_at(tree, qualname)
     if node is None:
@@ -145,6 +147,19 @@ def _definition_edit(operation: Operation, held: FrameView) -> Edit:
         first = node.lineno
     new = "\n".join([*lines[: first - 1], *indented, *lines[node.end_lineno or first :]])
     return Edit(scope, filename, _invent(filename, new), old, new)
+
+
+def _in_context(text: str, qualname: str, first: int) -> str:
+    """A definition inside the classes that its qualified name tells, beginning at a line if there is room above it."""
+    outer = qualname.split(".")[:-1]
+    if "<locals>" in outer:
+        raise Refusal(
+            f"{qualname} is defined inside a function, and without source its variables of that function are not known",
+            remedy="Define the new one by an action, and put it where the old one is used.",
+        )
+    head = [" " * depth + f"class {name}:" for depth, name in enumerate(outer)]
+    blank = [""] * max(0, first - 1 - len(head))
+    return "\n".join([*blank, *head, textwrap.indent(text, " " * len(head))])
 
 
 def _invent(filename: str, text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType
@@ -61,6 +62,10 @@ def operate(operation: Operation, *, check: bool) -> Result:
     going = next((plan for plan in plans if plan.flow is not None), None)
     notes = [note for plan in plans for note in plan.notes]
     if not swaps and going is None and not added:
+        if operation.name is not None and edits[0].alone:
+            raise Refusal(
+                f"{operation.name} was not replaced: no function that can be reached runs it, or its code is the same"
+            )
         return Result("\n".join(["nothing has changed in a function", *notes]))
     if not check:
         for _, functions, code in swaps:
@@ -135,6 +140,9 @@ def _transfer_unnamed(
             plan.flow, plan.place, notes = transfer(captured, module, new)
             plan.notes += notes
         return
+    if not code.co_flags & inspect.CO_OPTIMIZED and not code.co_name.startswith("<"):
+        _transfer_class(plan, captured, old, new, module)
+        return
     if not code.co_name.startswith("<") or not plan.edit.old_source:
         return
     before = [other for other in _inside(_compile(old, plan.edit)) if other.co_qualname == code.co_qualname]
@@ -154,6 +162,17 @@ def _transfer_unnamed(
             plan.flow, plan.place, notes = transfer(captured, other, new)
             plan.notes += notes
             return
+
+
+def _transfer_class(
+    plan: _Plan, captured: Capture, old: ast.Module, new: ast.Module, module: CodeType
+) -> None:
+    """The body of a class statement that is being run."""
+    codes = {key: code for code, key in _ranked(module)}
+    code = codes.get(_key_of(captured.code, old))
+    if code is not None and not _says_the_same(captured.code, code):
+        plan.flow, plan.place, notes = transfer(captured, code, new)
+        plan.notes += notes
 
 
 def _inside(code: CodeType) -> Iterator[CodeType]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import difflib
+import dis
 from types import CodeType
 
 from daifu_bc.analysis.align import align
@@ -43,7 +45,7 @@ def transfer(captured: Capture, code: CodeType, tree: ast.Module) -> tuple[Flow,
     new = find_function(tree, code)
     statement = statements_of(captured.flow).of[captured.place]
     if old is None or new is None or statement is None or statement.node is None:
-        return flow, _same_rank(captured, flow), []
+        return flow, _by_what_it_says(captured, flow), []
     exits = _exit_place(captured)
     aligned = align(old.body, statement.node, new.body, whole=exits)
     depth = _changed_depth(captured) if aligned.changed else _block_depth(captured)
@@ -117,29 +119,53 @@ def _block_depth(captured: Capture) -> int:
     return min(len(begin.stack), len(captured.kinds)) if begin is not None else len(captured.kinds)
 
 
-def _same_rank(captured: Capture, flow: Flow) -> int:
-    """Without a statement to go by (a lambda, a generator expression, no source): the same start by number and line."""
-    begin = statements_of(captured.flow).begin_of(captured.place)
-    if begin is None or begin.half:
-        raise NoPoint("the crashed statement has no beginning that could be found again", remedy=_KEEP)
+def _by_what_it_says(captured: Capture, flow: Flow) -> int:
+    """Without a tree to go by (a lambda, a generator expression, no source): the first start that says something else."""
+    table = statements_of(captured.flow)
+    begin = table.begin_of(captured.place)
     old, new = _starts(captured.flow), _starts(flow)
+    if begin is None or begin.half or begin.place not in old:
+        raise NoPoint("the crashed statement has no beginning that could be found again", remedy=_KEEP)
     wanted = captured.flow.kinds(begin.place)
-    if len(old) == len(new) and flow.kinds(new[old.index(begin.place)]) == wanted:
-        return new[old.index(begin.place)]
-    line = statements_of(captured.flow).of[begin.place]
-    table = statements_of(flow)
-    for place in new:
-        owner = table.of[place]
-        if (
-            line is not None
-            and owner is not None
-            and owner.first == line.first
-            and flow.kinds(place) == wanted
-        ):
-            return place
+    before, after = _said(captured.flow, old), _said(flow, new)
+    crashed = old.index(begin.place)
+    # The block of the crashed statement begins behind the last start that keeps less.
+    first = crashed
+    while first and len(captured.flow.kinds(old[first - 1])) >= len(wanted):
+        first -= 1
+    start = 0
+    if first:
+        matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+        found = [b + first - a for a, b, size in matcher.get_matching_blocks() if a < first <= a + size]
+        start = found[0] if found else -1
+    same = 0
+    if start >= 0:
+        for mine, other in zip(before[first:], after[start:], strict=False):
+            if mine != other:
+                break
+            same += 1
+        target = start + min(same, crashed - first)
+        if target < len(new) and flow.kinds(new[target]) == wanted:
+            return new[target]
     raise NoPoint(
-        "without the source of the running body it cannot be told where the new one goes on", remedy=_KEEP
+        "without the running body's source it cannot be told where the new one goes on", remedy=_KEEP
     )
+
+
+def _said(flow: Flow, starts: list[int]) -> list[tuple[object, ...]]:
+    """What the instructions from each start to the next one say, jumps left out."""
+    said = {
+        instruction.offset: (
+            instruction.opname,
+            "" if instruction.opcode in dis.hasjrel else instruction.argrepr,
+        )
+        for instruction in dis.get_instructions(flow.code)
+    }
+    ends = [*starts[1:], len(flow.instructions)]
+    return [
+        tuple(said.get(flow.instructions[place].offset) for place in range(first, last))
+        for first, last in zip(starts, ends, strict=True)
+    ]
 
 
 def _starts(flow: Flow) -> list[int]:
