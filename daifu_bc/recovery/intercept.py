@@ -6,6 +6,7 @@ import gc
 import sys
 import threading
 import traceback
+from collections.abc import Callable, Iterable
 from types import FrameType
 
 from daifu_bc.analysis.code import cells_at_start
@@ -19,24 +20,25 @@ from daifu_bc.recovery.resume import Handover, Passage, note_crash, read_locals
 from daifu_bc.recovery.verdict import judge
 from daifu_bc.recovery.working import room_to_work, working
 
+#: Told at once by their type; subclasses are left to the verdict.
+_CONTROL_FLOW = frozenset({StopIteration, StopAsyncIteration, GeneratorExit, SystemExit})
 _told = threading.Lock()
 _reported: set[str] = set()
 
 
 def intercept(_module: object, exception: BaseException) -> Handover | None:
     """Asked by a stub with the exception alone; None lets it go on as if nothing had been there."""
+    if type(exception) in _CONTROL_FLOW or not policy.somebody_answers():
+        return None
     if working.busy:  # an exception of our own code, where that is vaccinated too
         return None
-    working.busy = True
-    watch_again = observers.pause()
+    watch_again: Iterable[Callable[[], None]] = ()
     try:
-        if not policy.somebody_answers():
-            return None
+        working.busy = True
+        watch_again = observers.pause()
         frame = sys._getframe(1)
         verdict = judge(exception, frame)
-        if not verdict.hold:
-            return None
-        return _hold(frame, exception, verdict)
+        return _hold(frame, exception, verdict) if verdict.hold else None
     except (RecursionError, MemoryError):  # there is no room for us
         return None
     except Exception as error:  # noqa: BLE001 - rule 1
