@@ -168,7 +168,7 @@ class Examiner:
             seen = self._observed(source, observer)
             excluded = observer.excluded
             if observer.failed or not observer.spoiled or seen.death:
-                report = self._compared(expected, seen, columns=True)
+                report.found = differences(expected, seen, columns=True)
                 report.found += [f"refused: {reason}" for reason in observer.failed]
                 report.holds = len(observer.gone_on)
                 break

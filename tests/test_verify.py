@@ -538,6 +538,27 @@ def test_no_instruction(code: CodeType, pristine: CodeType) -> None:
     refused(patched(code, load.offset, "RAISE_VARARGS", 3), pristine, "3 is no argument of RAISE_VARARGS")
 
 
+def test_none_that_is_taken_for_the_list(code: CodeType, pristine: CodeType) -> None:
+    """What `_intercept` answers is a list only where it has been asked whether it is None."""
+    mutant = code
+    for jump in cold(code, len(pristine.co_code)):
+        if jump.opname.endswith("IF_NONE"):
+            opposite = jump.opname.replace("IF_NONE", "IF_NOT_NONE")
+            mutant = patched(mutant, jump.offset, opposite, argument(jump))
+    refused(mutant, pristine, "it takes a list")
+
+
+def test_what_is_no_exception(code: CodeType, pristine: CodeType) -> None:
+    null = find(code, len(pristine.co_code), "PUSH_NULL")[0]
+    for name in ("PUSH_EXC_INFO", "RERAISE"):
+        refused(patched(code, null.offset, name, 0), pristine, "it takes an exception")
+
+
+def test_what_trusts_its_inputs(code: CodeType, pristine: CodeType) -> None:
+    swap = find(code, len(pristine.co_code), "SWAP")[0]
+    refused(patched(code, swap.offset, "MAKE_FUNCTION", 0), pristine, "is not for use outside of the body")
+
+
 @pytest.mark.skipif(not pyversion.HAS_PRECALL, reason="there is no PRECALL")
 def test_a_call_of_another_number_of_arguments(code: CodeType, pristine: CodeType) -> None:
     before = find(code, len(pristine.co_code), "PRECALL")[0]

@@ -75,7 +75,11 @@ class Flow:
         """The place of the instruction that an offset lies in; what frames tell may point into its caches."""
         while (place := self.index.get(offset)) is None and offset > 0:
             offset -= 2
-        return place or 0
+        place = place or 0
+        # 3.11 runs the C function of a specialised call in the PRECALL before it.
+        if pyversion.HAS_PRECALL and self.instructions[place].name == "PRECALL":
+            place += 1
+        return place
 
     def kind(self, item: Item) -> str:
         """The kind of an item, return values that are parked under a `finally` or an exit included."""

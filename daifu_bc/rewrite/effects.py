@@ -57,9 +57,9 @@ _FIXED: Final = _table(
     | DELETE_NAME - - | DELETE_GLOBAL - - | DELETE_DEREF - - | DELETE_ATTR o - | DELETE_SUBSCR oo -
     | UNARY_NEGATIVE o o | UNARY_NOT o o | UNARY_INVERT o o | UNARY_POSITIVE o o | TO_BOOL o o
     | BINARY_OP oo o | BINARY_SUBSCR oo o | BINARY_SLICE ooo o | COMPARE_OP oo o | IS_OP oo o | CONTAINS_OP oo o
-    | GET_AITER o o | GET_YIELD_FROM_ITER o o | GET_AWAITABLE o o | ASYNC_GEN_WRAP o o | LIST_TO_TUPLE o o
+    | GET_AITER o o | GET_YIELD_FROM_ITER o o | GET_AWAITABLE o o | ASYNC_GEN_WRAP o o | LIST_TO_TUPLE L o
     | YIELD_VALUE o o | RETURN_VALUE o - | RETURN_CONST - - | PRINT_EXPR o - | IMPORT_STAR o - | IMPORT_NAME oo o
-    | PUSH_EXC_INFO o se | POP_EXCEPT s - | CHECK_EG_MATCH oo ee | PREP_RERAISE_STAR oo e
+    | PUSH_EXC_INFO e se | POP_EXCEPT s - | CHECK_EG_MATCH eo ee | PREP_RERAISE_STAR eL e
     | BEFORE_WITH o oo | BEFORE_ASYNC_WITH o oo | LOAD_SPECIAL o om | MATCH_CLASS ooo o
     | SET_FUNCTION_ATTRIBUTE oo o | CONVERT_VALUE o o | FORMAT_SIMPLE o o | FORMAT_WITH_SPEC oo o | BUILD_TEMPLATE oo o
     """
@@ -109,6 +109,8 @@ def _call_function_ex(arg: int) -> tuple[str, str]:
     return ("Noo" if pyversion.NULL_BEFORE_CALLABLE else "oNo") + "o" * (arg & 1), "o"
 
 
+_INTRINSICS_1: Final = {3: ("e", "e"), 6: ("L", "o")}  # STOPITERATION_ERROR, LIST_TO_TUPLE
+_PREP_RERAISE_STAR: Final = 1
 #: Inputs and outputs that depend on the argument.
 _VARYING: Final[dict[str, Callable[[int], tuple[str, str]]]] = {
     "LOAD_GLOBAL": lambda arg: ("", "o" if not arg & 1 else "no" if pyversion.NULL_BEFORE_CALLABLE else "on"),
@@ -118,8 +120,8 @@ _VARYING: Final[dict[str, Callable[[int], tuple[str, str]]]] = {
     "CALL": lambda arg: (_call(arg), "o"),
     "CALL_KW": lambda arg: (_call(arg, "o"), "o"),
     "CALL_FUNCTION_EX": _call_function_ex,
-    "CALL_INTRINSIC_1": lambda arg: ("o", "e" if arg == _STOPITERATION_ERROR else "o"),
-    "CALL_INTRINSIC_2": lambda arg: ("oo", "e" if arg == _PREP_RERAISE_STAR else "o"),
+    "CALL_INTRINSIC_1": lambda arg: _INTRINSICS_1.get(arg, ("o", "o")),
+    "CALL_INTRINSIC_2": lambda arg: ("eL", "e") if arg == _PREP_RERAISE_STAR else ("oo", "o"),
     "MAKE_FUNCTION": lambda arg: ("o" * (1 + (arg.bit_count() if V < (3, 13) else 0)), "o"),
     "BUILD_TUPLE": lambda arg: ("o" * arg, "o"),
     "BUILD_LIST": lambda arg: ("o" * arg, "L"),
@@ -136,22 +138,20 @@ _VARYING: Final[dict[str, Callable[[int], tuple[str, str]]]] = {
     "SWAP": lambda arg: ("u" * arg, ""),
     "COPY": lambda arg: ("p" + "u" * (arg - 1), ""),
     "RERAISE": lambda arg: ("l" + "u" * (arg - 1) + "e" if arg else "e", ""),
-    "LIST_APPEND": lambda arg: ("L" + "u" * (arg - 1) + "o", ""),
-    "LIST_EXTEND": lambda arg: ("L" + "u" * (arg - 1) + "o", ""),
-    "SET_ADD": lambda arg: ("S" + "u" * (arg - 1) + "o", ""),
-    "SET_UPDATE": lambda arg: ("S" + "u" * (arg - 1) + "o", ""),
-    "MAP_ADD": lambda arg: ("D" + "u" * (arg - 1) + "oo", ""),
-    "DICT_UPDATE": lambda arg: ("D" + "u" * (arg - 1) + "o", ""),
-    "DICT_MERGE": lambda arg: ("D" + "u" * (arg - 1) + "o", ""),
 }
-_STOPITERATION_ERROR: Final = 3
-_PREP_RERAISE_STAR: Final = 1
-#: Their last input (of MAP_ADD the last two) goes; what lies below stays where it is.
-_INTO_CONTAINER: Final = words("LIST_APPEND LIST_EXTEND SET_ADD SET_UPDATE MAP_ADD DICT_UPDATE DICT_MERGE")
+#: Kind of the container that they put their last input (MAP_ADD: the last two) into; what lies between stays.
+_INTO_CONTAINER: Final = {
+    "LIST_APPEND": "L", "LIST_EXTEND": "L", "SET_ADD": "S", "SET_UPDATE": "S", "MAP_ADD": "D", "DICT_UPDATE": "D",
+    "DICT_MERGE": "D",
+}  # fmt: skip
 #: All their inputs are there when they raise; an exception that is thrown in finds None in the place of what was yielded.
 _STAYING: Final = words(
     "FOR_ITER GET_ANEXT WITH_EXCEPT_START YIELD_VALUE IMPORT_FROM GET_LEN MATCH_SEQUENCE MATCH_MAPPING MATCH_KEYS"
 )
+#: They take on trust what the compiler gives them; there is no use for them in what we build.
+TRUSTING: Final = words("""MAKE_FUNCTION SET_FUNCTION_ATTRIBUTE MATCH_CLASS MATCH_KEYS BUILD_TEMPLATE BUILD_INTERPOLATION
+    LOAD_SUPER_ATTR DICT_MERGE CALL_KW SETUP_ANNOTATIONS LOAD_LOCALS LOAD_CLASSDEREF LOAD_FROM_DICT_OR_DEREF
+    LOAD_FROM_DICT_OR_GLOBALS IMPORT_STAR""")
 #: `dis.stack_effect` counts these in another way than the interpreter does.
 _NOT_COMPARED: Final = frozenset(
     {"RETURN_GENERATOR", "RETURN_VALUE"} | ({"PRECALL", "CALL"} if pyversion.HAS_PRECALL else set())
@@ -255,6 +255,8 @@ class Effect:
         known = _FIXED.get(name) or _PEEKING.get(name)
         if known is None and name in _VARYING:
             known = _VARYING[name](arg)
+        if name in _INTO_CONTAINER:
+            known = _INTO_CONTAINER[name] + "u" * (arg - 1) + ("oo" if name == "MAP_ADD" else "o"), ""
         if known is None:
             raise ValueError(f"{name} is unknown")
         return known
@@ -347,10 +349,11 @@ class Effect:
 
 
 def _call_result(effect: Effect, taken: str) -> str:
-    if taken[0] in "rh":  # from the runtime, or from what it gave us
-        return "h"
+    called = taken[0]
+    if called == "H":  # takes a pair, gives itself back
+        return "H" if effect.arg else "o"
     # The compiler runs the generator of `all(x for x in y)` and the like itself (3.14+).
-    return "i" if taken[0] == "g" else effect.outputs
+    return {"r": "a", "t": "h", "g": "i"}.get(called, effect.outputs)
 
 
 #: What the inputs' kinds decide.
@@ -359,7 +362,7 @@ _RESULTS: Final[dict[str, Callable[[Effect, str], str]]] = {
     "COPY": lambda _, taken: taken + taken[0],
     "RERAISE": lambda _, taken: taken[:-1],
     "CHECK_EXC_MATCH": lambda _, taken: taken[:-1] + "o",
-    "IMPORT_FROM": lambda _, taken: taken + ("r" if taken == "d" else "o"),
+    "IMPORT_FROM": lambda effect, taken: taken + (effect.outputs[-1] if taken == "d" else "o"),
     "FOR_ITER": lambda _, taken: taken + "o",
     "CALL": _call_result,
     "UNPACK_SEQUENCE": lambda effect, taken: ("h" if taken == "h" else "o") * effect.arg,

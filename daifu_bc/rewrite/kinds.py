@@ -2,12 +2,18 @@
 
 A stack is a string, one letter for the kind of each slot, bottom first:
 
-    o  object                            n  NULL                         l  saved lasti (a tagged integer from 3.14)
-    h  object that the runtime vouches for   m  object or NULL           x  second slot of a `for` (NULL or tagged, 3.15+)
-    e  exception   s  saved exception    i  iterator                     L S D  list, set, dict under construction
-    g  generator function, or its code   d r  daifu_bc, a function of it
-    k  cell (only where one is put aside)    b  object that is borrowed from a local (3.14+)
-    c  whether the `i` below is a plain sequence    ?  anything
+    o  object              n  NULL              l  saved lasti (a tagged integer from 3.14)
+    e  exception           m  object or NULL    x  second slot of a `for` (NULL or tagged, 3.15+)
+    s  saved exception     i  iterator          L S D  list, set, dict under construction
+    k  cell (only where one is put aside)       b  object that is borrowed from a local (3.14+)
+    g  generator function, or its code          ?  anything
+
+and for what the cold code and the prefix get from the runtime:
+
+    d  the package         r t  its functions `_intercept`, `_take`
+    a  answer of `_intercept`: None, or         H  the list that is handed over
+    h  what `_take` gives: of the kind that is wanted where it goes
+    c  whether the `i` below is a plain sequence
 
 A bit says what *may* be the case on some path, so that two states are joined by `|`.
 """
@@ -22,8 +28,8 @@ TAGGED: Final = pyversion.LASTI_IS_TAGGED
 PAIR: Final = pyversion.ITERATOR_IS_A_PAIR
 
 #: Kinds that are objects.
-OBJECTS: Final = "ohesiLSDgkbcdr" + ("" if TAGGED else "l")
-_ANY: Final = "ohesiLSDgkbcdrlnmx?"
+OBJECTS: Final = "ohesiLSDgkbcdrtaH" + ("" if TAGGED else "l")
+_ANY: Final = "ohesiLSDgkbcdrtaHlnmx?"
 
 #: What an input asks for -> the kinds that it takes.
 ACCEPTS: Final[dict[str, frozenset[str]]] = {
@@ -34,7 +40,7 @@ ACCEPTS: Final[dict[str, frozenset[str]]] = {
         "N": "n",
         "p": _ANY if TAGGED else OBJECTS,  # POP_TOP and COPY look away from NULL and tagged integers (3.14+)
         "u": _ANY,  # not looked at
-        "L": "Lh",
+        "L": "LhH",
         "S": "Sh",
         "D": "Dh",
         "e": "eh",
@@ -45,10 +51,10 @@ ACCEPTS: Final[dict[str, frozenset[str]]] = {
     }.items()
 }
 
-WORDS: Final = {
-    "o": "an object", "h": "an object", "e": "an exception", "s": "a saved exception", "i": "an iterator",
-    "L": "a list", "S": "a set", "D": "a dict", "c": "an object", "g": "an object", "k": "a cell", "b": "a borrowed object", "d": "an object", "r": "an object",
+WORDS: Final = dict.fromkeys(_ANY, "an object") | {
+    "e": "an exception", "s": "a saved exception", "i": "an iterator", "L": "a list", "S": "a set", "D": "a dict",
     "n": "NULL", "m": "perhaps NULL", "l": "a saved lasti", "x": "the tagged slot of a loop", "?": "something unknown",
+    "a": "None", "b": "a borrowed object", "k": "a cell",
 }  # fmt: skip
 
 WANTED: Final = {

@@ -10,7 +10,7 @@ from typing import Any, Final, NoReturn
 
 from daifu_bc import pyversion
 from daifu_bc.errors import VerificationError
-from daifu_bc.rewrite.effects import BACKWARD, CELLS, CONSTS, LOCALS, NAMES, Effect, effect_of
+from daifu_bc.rewrite.effects import BACKWARD, CELLS, CONSTS, LOCALS, NAMES, TRUSTING, Effect, effect_of
 from daifu_bc.rewrite.kinds import no_cell
 
 GENERATOR_FLAGS: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -19,9 +19,12 @@ _REMEDY: Final = (
 )
 _EXTENDED_ARG: Final = opcode.EXTENDED_ARG
 _IMPORT_NAME: Final = opcode.opmap["IMPORT_NAME"]
+_IMPORT_FROM: Final = opcode.opmap["IMPORT_FROM"]
 _LOAD_FAST: Final = opcode.opmap["LOAD_FAST"]
 _STORE_FAST: Final = opcode.opmap["STORE_FAST"]
 _RUNTIME: Final = "daifu_bc"
+#: Functions of it, of whose results something is known.
+_FUNCTIONS: Final = {"_intercept": "r", "_take": "t"}
 #: Set of the annotations that a module or class has come by (PEP 649).
 _CONDITIONAL: Final = "__conditional_annotations__"
 #: What FOR_ITER and SEND rely on at their targets: they skip it, or a debugger does.
@@ -199,6 +202,10 @@ class Listing:
         if number == _IMPORT_NAME:
             if self.code.co_names[effect.index] == _RUNTIME:
                 return Effect(number, effect.arg, "d")
+        elif number == _IMPORT_FROM:
+            return Effect(number, effect.arg, "o" + _FUNCTIONS.get(self.code.co_names[effect.index], "o"))
+        elif effect.name in TRUSTING:
+            self.refuse_all(f"{effect.name} is not for use outside of the body")
         elif number == _LOAD_FAST and effect.index in self.cells:
             effect = Effect(number, effect.arg)  # it is handed on as a cell
             effect.need |= no_cell(effect.index)

@@ -115,7 +115,7 @@ class Walk:
                     mask = self._touch(effect, taken, mask, place)
                 target = targets[place]
                 if target >= 0:
-                    self._jump(place, effect, stack, mask)
+                    stack = self._jump(place, effect, stack, mask)
                 if effect.ends:
                     if effect.returns and len(stack) != pops:
                         listing.refuse(f"it returns with {len(stack) - pops} slots left on the stack", place)
@@ -190,18 +190,22 @@ class Walk:
             return "m"
         return "k" if slot in self.listing.cells and not mask & no_cell(slot) else "o"
 
-    def _jump(self, place: int, effect: Effect, stack: str, mask: int) -> None:
+    def _jump(self, place: int, effect: Effect, stack: str, mask: int) -> str:
+        """The instruction may jump; the stack if it does not."""
         pops = effect.pops
         taken = stack[-pops:] if pops else ""
-        below = stack[:-pops] if pops else stack
+        below = staying = stack[:-pops] if pops else stack
         if taken == "c" and effect.name.endswith("IF_FALSE"):
-            # It is no plain sequence: then the second slot is a NULL.
-            last = below.rfind("x")
-            below = below[:last] + "n" + below[last + 1 :]
-        stack = below + effect.jump_result(taken)
-        if len(stack) > self._limit:
-            self._refuse_height(place, len(stack))
-        self._go(self.listing.targets[place], stack, mask)
+            below = _narrowed(below, "x", "n")  # it is no plain sequence: then the second slot is a NULL
+        elif taken == "a" and effect.name.endswith("IF_NONE"):
+            staying = _narrowed(below, "a", "H")
+        elif taken == "a" and effect.name.endswith("IF_NOT_NONE"):
+            below = _narrowed(below, "a", "H")
+        going = below + effect.jump_result(taken)
+        if len(going) > self._limit:
+            self._refuse_height(place, len(going))
+        self._go(self.listing.targets[place], going, mask)
+        return staying + taken
 
     def _refuse_height(self, place: int, height: int) -> None:
         self.listing.refuse(
@@ -226,3 +230,9 @@ class Walk:
             else:
                 what = f"`{names[effect.index]}` may not have its cell yet"
         listing.refuse(what, place)
+
+
+def _narrowed(stack: str, kind: str, known: str) -> str:
+    """The stack when more is known of the topmost slot of a kind."""
+    at = stack.rfind(kind)
+    return stack[:at] + known + stack[at + 1 :] if at >= 0 else stack
