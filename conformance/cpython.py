@@ -137,7 +137,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ask = "import sys; print('%d.%d' % sys.version_info[:2])"
         version = subprocess.check_output([chosen.python, "-c", ask], text=True).strip()
         folder = (chosen.results or Path(temporary)) / version
-        runner = Runner(suite, read_known(KNOWN, version), folder, chosen.reuse_plain)
+        # Results of some tests of a file are not those of the file.
+        reuse_plain = chosen.reuse_plain and not extra
+        runner = Runner(suite, read_known(KNOWN, version), folder, reuse_plain)
         names = [name for name in chosen.tests or suite.names() if name not in chosen.exclude]
         return runner.run(names, chosen.jobs)
 
