@@ -103,12 +103,10 @@ class Observer:
 
     def reached(self, call: Call) -> None:
         """Called before each restart point."""
+        if self.pending is not None:
+            return  # clauses of the program look at the exception on its way to a barrier
         call.count += 1
         spot = call.spot
-        if self.pending is not None:
-            self.spoiled.append(f"not held: {self.pending.spot}")
-            self.excluded.add(self.pending.spot.name)
-            self.pending = None
         if self.spoiled or call.count > self.choice.times or call not in self._kept:
             return
         if spot.name in self.excluded or not self.choice.takes(spot):
