@@ -26,7 +26,7 @@ from daifu_bc.rewrite.barrier import vaccinate_code
 ITERATIONS = 25
 #: Short and long run under callgrind.
 RUNS = (500, 2500)
-MACHINE_KERNELS = ("a2_flat_for", "with_generator", "handled_from_c")
+MACHINE_KERNELS = ("a2_flat_for", "handled_from_c")
 #: Vaccinated code needs nothing of ours until an exception meets a barrier. Numbers are kept in every other place of
 #: their kind's memory, since taking the last free place takes some instructions more than taking any other one.
 PROCESS = """

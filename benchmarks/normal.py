@@ -17,7 +17,7 @@ def measure(quick: bool) -> list[Figure]:
     Each edition compiles the module anew: where code objects happen to lie in memory makes a difference of per cents,
     and it is another one each time.
     """
-    editions, rounds, seconds = (1, 5, 0.002) if quick else (3, 9, 0.004)
+    editions, rounds, seconds = (1, 5, 0.002) if quick else (2, 9, 0.004)
     figures = {
         function.__name__: Figure("normal", function.__name__, "ratio", [], BOUND)
         for function in kernels.NORMAL
