@@ -6,9 +6,20 @@ import statistics
 from collections.abc import Callable
 
 from benchmarks.figures import Figure
-from benchmarks.pairs import FOLDER, Namespace, Work, calibrate, interleave, settle, variants
+from benchmarks.pairs import (
+    FOLDER,
+    Namespace,
+    Work,
+    calibrate,
+    interleave,
+    settle,
+    somebody_answering,
+    variants,
+)
 
 BOUND = 5.0
+#: Takes a figure: name, variants, how many crossings an iteration has.
+Take = Callable[..., None]
 DEPTHS = (1, 3, 10)
 PLAIN_FRAMES = 10
 
@@ -93,27 +104,33 @@ def measure(quick: bool) -> list[Figure]:
     for _ in range(editions):
         modules = variants(FOLDER / "descent.py")
         settle()
-        for depth in DEPTHS:
-            frames = f"{depth} frame{'s' * (depth > 1)}"
-            take(
-                f"ValueError over {frames}, each",
-                [handled(module["value_error"], depth) for module in modules],
-                depth,
-            )
-        take("KeyError over 3 frames, each", [handled(module["key_error"], 3) for module in modules], 3)
-        take(
-            "ValueError over 3 frames with `finally`, each",
-            [handled(module["cleaned"], 3) for module in modules],
-            3,
-        )
-        take(
-            f"1 frame, and {PLAIN_FRAMES} plain ones on the way to the handler",
-            [handled(far_away(module["value_error"]), 1) for module in modules],
-        )
-        take("AttributeError of `__getattr__` under `hasattr`", [lacking(module) for module in modules])
-        take("StopIteration of `__next__` at the end of a loop", [exhausted(module) for module in modules])
-        take("GeneratorExit at `close` of a generator", [closed(module) for module in modules])
+        with somebody_answering():
+            _measure_all(modules, take)
+        take("nobody would answer: ValueError over 1 frame", [handled(m["value_error"], 1) for m in modules])
     return [*figures.values(), *derived(figures)]
+
+
+def _measure_all(modules: tuple[Namespace, ...], take: Take) -> None:
+    for depth in DEPTHS:
+        frames = f"{depth} frame{'s' * (depth > 1)}"
+        take(
+            f"ValueError over {frames}, each",
+            [handled(module["value_error"], depth) for module in modules],
+            depth,
+        )
+    take("KeyError over 3 frames, each", [handled(module["key_error"], 3) for module in modules], 3)
+    take(
+        "ValueError over 3 frames with `finally`, each",
+        [handled(module["cleaned"], 3) for module in modules],
+        3,
+    )
+    take(
+        f"1 frame, and {PLAIN_FRAMES} plain ones on the way to the handler",
+        [handled(far_away(module["value_error"]), 1) for module in modules],
+    )
+    take("AttributeError of `__getattr__` under `hasattr`", [lacking(module) for module in modules])
+    take("StopIteration of `__next__` at the end of a loop", [exhausted(module) for module in modules])
+    take("GeneratorExit at `close` of a generator", [closed(module) for module in modules])
 
 
 def derived(figures: dict[str, Figure]) -> list[Figure]:
