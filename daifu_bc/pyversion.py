@@ -35,6 +35,10 @@ ITERATOR_IS_A_PAIR: Final = VERSION >= (3, 15)
 #: From 3.14 the saved lasti on the stack is a tagged integer and no object.
 LASTI_IS_TAGGED: Final = VERSION >= (3, 14)
 
+#: From 3.13 an exception that comes out of a Python callee is looked up in the exception table one unit before the
+#: instruction that called (`resume_with_error` in Python/ceval.c sets `next_instr` to that instruction).
+LOOKS_BEFORE_CALL: Final = VERSION >= (3, 13)
+
 #: From 3.13 `frame.f_locals` of a function writes through (PEP 667); before it is a snapshot.
 LOCALS_WRITE_THROUGH: Final = VERSION >= (3, 13)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import opcode
+from collections.abc import Container
 from typing import Final, NamedTuple
 
+from daifu_bc import pyversion
 from daifu_bc.analysis.code import ExceptionEntry
 from daifu_bc.analysis.flow import Flow, op_set
 from daifu_bc.analysis.handlers import may_catch
@@ -14,7 +16,7 @@ _RERAISE: Final = opcode.opmap["RERAISE"]
 _RESUME: Final = opcode.opmap["RESUME"]
 _RETURN_GENERATOR: Final = opcode.opmap["RETURN_GENERATOR"]
 #: Instructions that cannot raise; a run of nothing else needs no barrier.
-SILENT: Final = op_set(
+SILENT = op_set(
     "NOP", "POP_TOP", "POP_ITER", "LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_FAST_LOAD_FAST", "LOAD_CONST", "STORE_FAST",
     "LOAD_FAST_BORROW_LOAD_FAST_BORROW", "STORE_FAST_STORE_FAST", "STORE_FAST_LOAD_FAST", "LOAD_FAST_AND_CLEAR",
     "SWAP", "COPY", "PUSH_NULL", "JUMP_FORWARD", "JUMP_BACKWARD_NO_INTERRUPT", "RETURN_VALUE", "RETURN_CONST",
@@ -24,6 +26,8 @@ SILENT: Final = op_set(
     "POP_JUMP_BACKWARD_IF_NONE", "POP_JUMP_BACKWARD_IF_NOT_NONE", "JUMP_BACKWARD", "STORE_DEREF", "IS_OP",
     "RETURN_GENERATOR", "BUILD_TUPLE", "GET_LEN",
 )  # fmt: skip
+if pyversion.UNCHECKED_LOADS:  # before, each load of a local asks whether it is bound
+    SILENT |= op_set("LOAD_FAST")
 
 
 class Region(NamedTuple):
@@ -61,8 +65,12 @@ def first_covered(flow: Flow) -> int:
     return first
 
 
-def regions(flow: Flow) -> list[Region]:
+def regions(flow: Flow, checked: Container[int] = ()) -> list[Region]:
     """The barriers of a code object, in a fixed order (the same for the same code object on every run).
+
+    Args:
+        flow: the analysed code.
+        checked: places of loads that are made checked, and so may raise.
 
     An instruction that cannot raise goes with the next one that can, so that there are fewer entries; and because from
     3.13 on an exception that comes out of a Python callee is looked up one unit before the instruction that called.
@@ -76,7 +84,7 @@ def regions(flow: Flow) -> list[Region]:
             silent, last = [], None
             continue
         instruction = flow.instructions[place]
-        if instruction.opcode in SILENT:
+        if instruction.opcode in SILENT and place not in checked:
             silent.append(place)
             continue
         key = _key_of(flow, place)

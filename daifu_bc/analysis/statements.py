@@ -74,7 +74,7 @@ def parse(code: CodeType) -> ast.Module | None:
     if known is None or known.lines != lines:
         try:
             tree = ast.parse("\n".join(lines))
-            module = compile(tree, code.co_filename, "exec", code.co_flags & _FUTURES, dont_inherit=True)
+            module = compile(tree, code.co_filename, "exec", code.co_flags & FUTURES, dont_inherit=True)
         except (SyntaxError, ValueError, RecursionError):
             return None
         if len(_trees) > 32:
@@ -95,7 +95,7 @@ class _Text(NamedTuple):
 
 
 _trees: dict[str, _Text] = {}
-_FUTURES: Final = __future__.annotations.compiler_flag | __future__.barry_as_FLUFL.compiler_flag
+FUTURES: Final = __future__.annotations.compiler_flag | __future__.barry_as_FLUFL.compiler_flag
 
 
 def _places(module: CodeType) -> frozenset[tuple[str, int, bytes, bytes]]:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import inspect
+import opcode
 from dataclasses import dataclass
 from types import CodeType, FrameType
+from typing import Final
 
-from daifu_bc.analysis.code import entry_at, exception_entries
+from daifu_bc import pyversion
+from daifu_bc.analysis.code import ExceptionEntry, entry_at, exception_entries
 from daifu_bc.analysis.flow import Flow, Stack
 from daifu_bc.errors import InternalError
 from daifu_bc.recovery.bodies import flow_of, located
 from daifu_bc.rewrite.barrier import pristine
+
+_RAISE: Final = opcode.opmap["RAISE_VARARGS"]
 
 
 @dataclass
@@ -23,6 +28,8 @@ class Capture:
         place: the instruction that crashed.
         items: the structural items that the stub will hand over.
         kinds: their kinds.
+        left: whether the block that the exception was raised in has been left already, so that `place` only says where
+            the exception went on from.
     """
 
     frame: FrameType
@@ -30,6 +37,7 @@ class Capture:
     place: int
     items: Stack
     kinds: list[str]
+    left: bool = False
 
     @property
     def code(self) -> CodeType:
@@ -84,14 +92,22 @@ def capture(frame: FrameType, exception: BaseException) -> Capture:
         return flow.place_at(offset) if offset >= 0 else -1
 
     arrived = place_of(mine[0].start)
-    place = place_of(raised) if raised >= 0 else -1
-    covering = entry_at(mine, raised) if raised >= 0 else None
-    if covering is None and not (place >= 0 and _same(flow, place, arrived, depth)):
-        # A bare `raise`, or a re-raise from a block whose items are gone.
+    place, left = place_of(raised) if raised >= 0 else -1, False
+    if place < 0 or not (_asked_for(flow, place, raised, mine) or _same(flow, place, arrived, depth)):
+        # A bare `raise`, or a re-raise out of a block whose items are gone.
         place = arrived
-    stack = flow.stacks[place] or ()
-    items = stack[:depth]
-    return Capture(frame, flow, place, items, [flow.kind(item) for item in items])
+        left = flow.instructions[place].opcode != _RAISE
+    items = (flow.stacks[place] or ())[:depth]
+    return Capture(frame, flow, place, items, [flow.kind(item) for item in items], left)
+
+
+def _asked_for(flow: Flow, place: int, raised: int, mine: list[ExceptionEntry]) -> bool:
+    """Whether these entries cover an instruction: the unit that CPython looks at when that raises."""
+    if entry_at(mine, raised) is not None:
+        return True
+    instruction = flow.instructions[place]
+    before = raised - (instruction.offset - instruction.start) - 2
+    return pyversion.LOOKS_BEFORE_CALL and before >= 0 and entry_at(mine, before) is not None
 
 
 def _raised_at(frame: FrameType, exception: BaseException) -> int:

@@ -19,6 +19,7 @@ from daifu_bc.recovery.bodies import continuation_from
 from daifu_bc.recovery.capture import Capture
 from daifu_bc.recovery.edits import Operation
 from daifu_bc.recovery.frames import ActionResult, FrameView, failed_exit, inner_frame, visible_frames
+from daifu_bc.recovery.giving import VALUE_NAME, return_through
 from daifu_bc.recovery.restarts import Restarts
 from daifu_bc.recovery.skips import Skip
 from daifu_bc.recovery.surgery import operate
@@ -38,12 +39,14 @@ class Decision:
         start: where the run goes on; None if the exception goes on.
         flow: the body in which it goes on.
         last: what a continuation raises or returns, in a list of one.
+        extra: locals of the new body that come from the runtime.
     """
 
     word: str
     start: Start | None = None
     flow: Flow | None = None
     last: list[Any] = field(default_factory=list)
+    extra: dict[str, object] = field(default_factory=dict)
 
 
 class Hold:
@@ -145,7 +148,7 @@ class Hold:
             if ended_generator(captured, self.exception):
                 return Restarts(captured.flow, captured.place, captured.items, names, ended=True)
             lost = failed_exit(captured.frame, self.exception)
-            return Restarts(captured.flow, captured.place, captured.items, names, lost)
+            return Restarts(captured.flow, captured.place, captured.items, names, lost, left=captured.left)
         place = self._place or 0
         return Restarts(flow, place, flow.stacks[place] or (), names)
 
@@ -156,11 +159,18 @@ class Hold:
             return Start(self._place, restarts.held, restarts.bound, supplied=int(lost)), self._flow
         return self._restarts().retry(), self.captured.flow
 
-    def _decide(self, word: str, start: Start, flow: Flow, last: list[Any] | None = None) -> None:
+    def _decide(
+        self,
+        word: str,
+        start: Start,
+        flow: Flow,
+        last: list[Any] | None = None,
+        extra: dict[str, object] | None = None,
+    ) -> None:
         self._only_held()
         # Built and verified now, so that a refusal is told here, and the hold stays.
         continuation_from(flow, start)
-        self.decision = Decision(word, start, flow, last or [])
+        self.decision = Decision(word, start, flow, last or [], extra or {})
 
     def _only_held(self) -> None:
         if self.selected is not self._held:
@@ -205,9 +215,13 @@ class Hold:
     def give(self, value_expression: str | None) -> str:
         """The frame returns a value; its blocks are left properly."""
         self._only_held()
-        start = self._restarts().give()
+        restarts = self._restarts()
         value = self._held.evaluate(value_expression) if value_expression else None
-        self._decide("return", start, self.captured.flow, [value])
+        if restarts.returns_at_once():
+            self._decide("return", restarts.give(), self.captured.flow, [value])
+        else:
+            flow, start = return_through(self.captured, restarts, has_value=value is not None)
+            self._decide("return", start, flow, extra={VALUE_NAME: value})
         return f"{self._held.name} returns {type(value).__name__}"
 
     def let_go(self, expression: str | None = None, always: bool = False) -> str:

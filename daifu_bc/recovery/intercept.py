@@ -94,7 +94,7 @@ def _prepare(captured: Capture, decision: Decision) -> Handover:
             captured.kinds,
             list(captured.items),
             cells_at_start(captured.code),
-            read_locals(frame, captured.code),
+            read_locals(frame, captured.code) | decision.extra,
             namespace,
             frame.f_globals,
             list(decision.last),

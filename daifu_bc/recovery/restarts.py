@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import weakref
 from types import CodeType
 from typing import Final, NamedTuple
@@ -59,6 +60,7 @@ class Restarts:
         held: the structural items that are still there.
         bound: names that have a value.
         lost_exit: the `__exit__` that failed in this frame, if it can be told: it is no longer on the stack.
+        left: whether the block in which it was raised has been left already.
         ended: whether it is a loop over a generator that has ended by the exception.
     """
 
@@ -71,9 +73,11 @@ class Restarts:
         lost_exit: object | None = None,
         *,
         ended: bool = False,
+        left: bool = False,
     ) -> None:
         self.lost_exit = lost_exit
         self.ended = ended
+        self.left = left
         self.flow = flow
         self.place = place
         self.held = held
@@ -132,6 +136,11 @@ class Restarts:
             raise NoPoint(
                 "the generator that the loop takes its elements from has ended by the exception, and would give no more",
                 remedy="Hold inside it instead (vaccinate its module), `skip` the loop, or `goto` its line to begin anew.",
+            )
+        if self.left:
+            raise NoPoint(
+                "the statement cannot be repeated: its block has been left before the exception arrived here",
+                remedy="Use `skip` to go on after that block, or `goto`.",
             )
         begin = self.statements.begin_of(self.place)
         if begin is not None and begin.stack == self.held[: len(begin.stack)]:
@@ -247,18 +256,22 @@ class Restarts:
 
     # -- return, raise -------------------------------------------------------------------------------------------
 
+    def returns_at_once(self) -> bool:
+        """Whether no `finally` has to run on the way out of a function."""
+        return self._is_body() or not self.finally_between(None)
+
+    def _is_body(self) -> bool:
+        return not self.flow.code.co_flags & inspect.CO_OPTIMIZED
+
     def give(self) -> Start:
-        """Where the frame returns a value, its blocks left properly.
+        """Where the frame returns a value, its blocks left properly; no `finally` stands in the way.
 
         Raises:
-            NoPoint: a `finally` stands in the way.
+            NoPoint: there is nobody to return to.
         """
-        if self.flow.code.co_name == "<module>":
-            raise NoPoint("a module has nothing to return to", remedy="Use `skip`, `goto` or `exit`.")
-        if self.finally_between(None):
+        if self._is_body():
             raise NoPoint(
-                "a `finally` would have to run on the way out",
-                remedy="Use `goto` to a line that leaves the `try`.",
+                "this is no function: nothing waits for its value", remedy="Use `skip`, `goto` or `exit`."
             )
         return Start(self.place, self.open, self.bound, returns=True)
 

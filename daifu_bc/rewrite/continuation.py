@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import opcode
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from types import CodeType
 from typing import Final
@@ -116,7 +116,7 @@ def build_continuation(flow: Flow, start: Start) -> Continuation:
     spliced = splice(flow, unsafe) if unsafe else None
     front = Assembler(code)
     slots = _prefix(front, flow, start, _mover(spliced))
-    built, located = around_body(flow, front, spliced, follows=False)
+    built, located = around_body(flow, front, spliced, follows=False, checked=unsafe)
     return Continuation(built, located, start, slots)
 
 
@@ -126,7 +126,12 @@ def _mover(spliced: Spliced | None) -> Callable[[int], int]:
 
 
 def around_body(
-    flow: Flow, front: Assembler, spliced: Spliced | None, *, follows: bool
+    flow: Flow,
+    front: Assembler,
+    spliced: Spliced | None,
+    *,
+    follows: bool,
+    checked: Container[int] = (),
 ) -> tuple[CodeType, Located]:
     """A code object of a prefix, a body under barriers and its stubs, verified; and its layout.
 
@@ -135,6 +140,7 @@ def around_body(
         front: the prefix. Its last instructions carry the code's first line, which the body's line table starts from.
         spliced: the body as it was relocated, if it had to be.
         follows: whether its frames run the continuations of their crashes, as an original frame does.
+        checked: places of the loads that were made checked.
 
     Raises:
         VerificationError: what was built is unsound; a bug of ours.
@@ -153,7 +159,7 @@ def around_body(
             ranges=[(moved(first), moved(last)) for first, last in region.ranges],
             entry=region.entry and region.entry._replace(target=moved(region.entry.target)),
         )
-        for region in regions(flow)
+        for region in regions(flow, checked)
     ]
     back = Assembler(code)
     back.consts, back.names = front.consts, front.names
@@ -226,7 +232,11 @@ def _prefix(asm: Assembler, flow: Flow, start: Start, moved: Callable[[int], int
     if start.half:
         if instruction.opcode != _STORE_THEN_LOAD:
             raise NoPoint("that instruction has no second half")
+        first = asm.label()
         asm.emit("LOAD_FAST_CHECK", instruction.arg & 15)
+        entry = flow.entry(start.place + 1)
+        if entry is not None:
+            asm.protect(first, asm.label(), InBody(moved(entry.target)), entry.depth, lasti=entry.lasti)
         asm.emit("JUMP_FORWARD", InBody(moved(instruction.end)))
     else:
         asm.emit("JUMP_FORWARD", InBody(moved(instruction.start)))

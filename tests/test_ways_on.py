@@ -1,0 +1,250 @@
+"""The words that go on, on whole programs: what they print is worked out by hand."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+RETURN = """
+log = []
+def through_with(n):
+    for i in range(3):
+        try:
+            with open('/dev/null') as f:
+                x = 1 // n
+                log.append('never')
+        finally:
+            log.append(('finally', i))
+    return 'end'
+def through_two(n):
+    try:
+        try:
+            y = 1 // n
+        finally:
+            log.append('inner')
+    finally:
+        log.append('outer')
+def generator(n):
+    try:
+        yield 1
+        yield 2 // n
+    finally:
+        log.append('generator')
+class Some:
+    def method(self, n):
+        try:
+            return 5 // n
+        finally:
+            log.append(super().__repr__()[:4])
+print(through_with(0)); print(through_two(0)); print(list(generator(0))); print(Some().method(0)); print(log)
+"""
+
+FUSED = """
+from flaky import bad, calls
+def f(k):
+    calls.append(k)
+    return k
+def two_on_a_line():
+    x = f(1); y = x + bad(2); z = y
+    return x, y, z
+def header_and_body(lists):
+    for x in lists: x.append(bad(3))
+    return lists
+def unbound(p):
+    q = bad(4)
+    return q, p
+print(two_on_a_line()); print(header_and_body([[], []])); print(unbound(5)); print(calls)
+"""
+
+# Lies outside of the program's folder, and is not vaccinated.
+FLAKY = """
+calls = []
+seen = set()
+def bad(k):
+    if k not in seen:
+        seen.add(k)
+        raise ValueError(k)
+    calls.append(k)
+    return k
+class Sound:
+    def __init__(self, fails): self.fails = fails
+    def __enter__(self): print('enter'); return self
+    def __exit__(self, *exc):
+        if self.fails:
+            self.fails = False
+            raise OSError('disk full')
+        print('exit', exc[0])
+def numbers():
+    yield 1
+    raise RuntimeError('no more')
+"""
+
+LOCALS = """
+def outer(n):
+    q = 0
+    def inner():
+        return q + n
+    def show(): return n
+    r = 1 // q
+    return r, inner(), n, show()
+class Body:
+    a = 0
+    b = 1 // a
+def generator():
+    z = 0
+    yield 1
+    yield 5 // z
+print(Body.b, Body.a); print(outer(3)); print(list(generator()))
+d = 0
+print(7 // d)
+"""
+
+EXIT = """
+from flaky import Sound
+def run():
+    for i in (1, 2):
+        with Sound(i == 1):
+            print('inside', i)
+    return 'done'
+print(run())
+"""
+
+ENDED = """
+from flaky import numbers
+def run():
+    total = 0
+    for n in numbers():
+        total += n
+    return total
+print(run())
+"""
+
+LOOPS = """
+def run(items):
+    done = []
+    for item in items:
+        with open('/dev/null') as sink:
+            done.append(10 // item)
+        done.append('after')
+    return done
+print(run([5, 0, 2]))
+"""
+
+
+def run(folder: Path, program: str, playbook: str, *options: str) -> subprocess.CompletedProcess[str]:
+    (folder / "pyproject.toml").touch()  # so that the project ends here
+    (folder / "program.py").write_text(program)
+    (folder / "playbook").write_text(playbook)
+    library = folder.parent / f"{folder.name}-library"
+    library.mkdir(exist_ok=True)
+    (library / "flaky.py").write_text(FLAKY)
+    path = os.pathsep.join([str(library), os.environ.get("PYTHONPATH", "")])
+    command = [
+        sys.executable,
+        "-X",
+        "faulthandler",
+        *options,
+        "-m",
+        "daifu_bc",
+        "run",
+        "--playbook",
+        "playbook",
+        "program.py",
+    ]
+    return subprocess.run(
+        command,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=os.environ | {"PYTHONPATH": path},
+    )
+
+
+CASES = {
+    "return through finally": (
+        RETURN,
+        "return 41 + i\n---\nreturn\n---\nreturn 7\n---\nreturn n + 8\n",
+        "41\nNone\n[1]\n8\n[('finally', 0), 'inner', 'outer', 'generator', '<__m']\n",
+    ),
+    "pass in the middle of an instruction": (
+        FUSED,
+        "pass\n---\npass\n---\npass\n",
+        "(1, 3, 3)\n[[3], [3]]\n(4, 5)\n[1, 2, 3, 3, 4]\n",
+    ),
+    "an unbound local is unbound after skip": (
+        FUSED,
+        "pass\n---\nskip\n---\nskip\n---\nreturn 'was unbound'\n",
+        "(1, 3, 3)\n[[], [3]]\nwas unbound\n[1, 2, 3]\n",
+    ),
+    "actions change locals, cells, class bodies and globals": (
+        LOCALS,
+        "action a = 4\npass\n---\naction q = 2; n = 9\npass\n---\naction z = 5\npass\n---\naction d = 7\npass\n",
+        "0 4\n(0, 11, 9, 9)\n[1, 1]\n1\n",
+    ),
+    "an exit that failed is called again": (
+        EXIT,
+        "pass\n",
+        "enter\ninside 1\nexit None\nenter\ninside 2\nexit None\ndone\n",
+    ),
+    "skip behind a with whose exit failed": (
+        EXIT,
+        "skip\n",
+        "enter\ninside 1\nenter\ninside 2\nexit None\ndone\n",
+    ),
+    "skip leaves a with by its exit": (LOOPS, "skip\n", "[2, 'after', 'after', 5, 'after']\n"),
+    "goto an earlier line": (LOOPS, "action item = 1\ngoto 6\n", "[2, 'after', 10, 'after', 5, 'after']\n"),
+    "goto leaves a with": (LOOPS, "goto 7\n", "[2, 'after', 'after', 5, 'after']\n"),
+    "goto the end": (LOOPS, "goto 8\n", "[2, 'after']\n"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_goes_on(case: str, tmp_path: Path) -> None:
+    program, playbook, expected = CASES[case]
+    result = run(tmp_path, program, playbook)
+    assert result.stdout == expected, result.stderr
+    assert result.returncode == 0
+
+
+def test_a_generator_that_has_ended_is_said(tmp_path: Path) -> None:
+    refused = run(tmp_path, ENDED, "pass\n")
+    assert "the generator that the loop takes its elements from has ended" in refused.stderr
+    assert refused.returncode == 1
+    skipped = run(tmp_path, ENDED, "skip\n")
+    assert skipped.stdout == "1\n", skipped.stderr
+
+
+def test_surgery_from_disk_after_a_look(tmp_path: Path) -> None:
+    (tmp_path / "edit.py").write_text(
+        "import pathlib\n"
+        "file = pathlib.Path('program.py')\n"
+        "file.write_text('# one line more\\n' + file.read_text().replace('bais', 'bias'))\n"
+    )
+    program = (
+        "class Model:\n"
+        "    bias = 10\n"
+        "    def forward(self, x):\n"
+        "        y = x * 2\n"
+        "        if x == 1:\n"
+        "            y = y + self.bais\n"
+        "        return y\n"
+        "model = Model()\n"
+        "for i in range(3):\n"
+        "    print(model.forward(i))\n"
+    )
+    playbook = (
+        "surgery --check\n"
+        "action import subprocess, sys; subprocess.run([sys.executable, 'edit.py'], check=True)\n"
+        "surgery --check\n"
+        "surgery\n"
+        "pass\n"
+    )
+    result = run(tmp_path, program, playbook)
+    assert result.stdout == "0\n12\n4\n", result.stderr
+    assert "would replace Model.forward (1 function)" in result.stderr
