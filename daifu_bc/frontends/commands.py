@@ -143,7 +143,9 @@ def _completed(hold: HoldLike, word: Word, request: Request, answer: Answer) -> 
         meant = difflib.get_close_matches(request.argument.split(" ")[0], NAMES, n=1, cutoff=0.75)
         if meant and "NameError" in answer.failed and request.argument.split(" ")[0] not in NAMES:
             parts.append(f"Did you mean the word `{meant[0]}`?")
-    elif word.changes and hold.decision is None and not (word is ACTION and deciding.only_looks(request)):
+    elif answer.failed or hold.decision is not None:
+        pass
+    elif word.changes and not (word is ACTION and deciding.only_looks(request)):
         parts.append(_next(hold, answer.text))
     return Answer("\n".join(part for part in parts if part), answer.failed)
 
@@ -153,7 +155,14 @@ def _next(hold: HoldLike, said: str) -> str:
         text = hold.where_next()
     except Exception:  # noqa: BLE001 - the answer itself is more important than this line
         return ""
-    return "" if said.endswith(text) else f"Next: {text}"
+    if said.endswith(text):
+        return ""
+    if not hold.selected.held:
+        # The words that go on are refused here, and would seem to contradict the line.
+        held = next((number for number, frame in enumerate(hold.frames) if frame.held), None)
+        first = "" if held is None else f" (first: `frame {held}`)"
+        return f"Next: {text}{first}"
+    return f"Next: {text}"
 
 
 def run_words(hold: HoldLike, text: str) -> str:

@@ -64,14 +64,14 @@ class Playbook:
         line = 0
         for command in block:
             line = command.line
-            _tell("\n".join(f"daifu> {part}" for part in str(command).splitlines()))
+            _tell("daifu> " + str(command).replace("\n", "\n...    "))
             answer = run_command(hold, command)
             if answer.text:
                 _tell(answer.text)
             if hold.decision is not None:
                 return ""
             if answer.failed:
-                return f"{self.name}:{line}: {answer.failed}. The exception goes on."
+                return f"{self.name}:{line}: {answer.failed.rstrip('.')}. The exception goes on."
         return f"{self.name}:{line}: the block ends without a decision. The exception goes on."
 
 

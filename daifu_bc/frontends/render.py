@@ -175,6 +175,9 @@ def whole(frame: FrameLike) -> str:
 
 def _numbered(source: Sequence[tuple[int, str]], low: int, high: int, present: int) -> list[str]:
     shown = [(number, text) for number, text in source if low <= number <= high]
+    # A file that ends with a newline has no line behind it.
+    while shown and not shown[-1][1].strip() and shown[-1][0] == source[-1][0] != present:
+        shown.pop()
     width = len(str(shown[-1][0])) if shown else 0
     return [
         f"{'>' if number == present else ' '} {number:>{width}}  {printable(text.rstrip())}".rstrip()
@@ -200,12 +203,13 @@ def values_in_line(frame: FrameLike) -> list[str]:
     """Return the values of the names that a frame's present line reads."""
     local = frame.locals()
     scopes = (local, frame.frame.f_globals)
+    at_module_level = frame.frame.f_code.co_name == "<module>"
     lines = []
     for name in frame.names_in_line():
         # Functions, classes and modules among the globals say nothing about what went wrong.
         for scope in scopes:
             if name in scope:
-                if scope is local or not _is_furniture(scope[name]):
+                if (scope is local and not at_module_level) or not _is_furniture(scope[name]):
                     lines.append(f"    {name} = {describe(scope[name])}")
                 break
     return lines

@@ -18,7 +18,7 @@ from daifu_bc.recovery.capture import Capture, capture
 from daifu_bc.recovery.hold import Decision, Hold, let_pass
 from daifu_bc.recovery.resume import Handover, Passage, note_crash, read_locals
 from daifu_bc.recovery.verdict import judge
-from daifu_bc.recovery.working import room_to_work, working
+from daifu_bc.recovery.working import came_from_outside, room_to_work, working
 
 #: Told at once by their type; subclasses are left to the verdict.
 _CONTROL_FLOW = frozenset({StopIteration, StopAsyncIteration, GeneratorExit, SystemExit})
@@ -41,7 +41,9 @@ def intercept(_module: object, exception: BaseException) -> Handover | None:
         return _hold(frame, exception, verdict) if verdict.hold else None
     except (RecursionError, MemoryError):  # there is no room for us
         return None
-    except Exception as error:  # noqa: BLE001 - rule 1
+    except Exception as error:
+        if came_from_outside(error):  # a signal handler's: it takes the place of the program's exception
+            raise
         report(error)
         return None
     finally:

@@ -32,6 +32,7 @@ from daifu_bc.recovery.flight import CONTROL_FLOW, Flight, leaves_of
 from daifu_bc.recovery.lookups import UNKNOWN, evaluate, frame_scope
 from daifu_bc.recovery.spots import Spot, Verdict, Where, arrival, forget_spots, spot_at, tables
 from daifu_bc.recovery.waiting import routes_of_worker, worker_future
+from daifu_bc.recovery.working import came_from_outside
 
 __all__ = ["Route", "Verdict", "Where", "deliveries", "judge", "leave_alone"]
 
@@ -104,7 +105,10 @@ def judge(exception: BaseException, frame: FrameType) -> Verdict:
         return _judge(exception, frame, traceback, memory)
     except _NO_ROOM_LEFT:
         return _NO_ROOM
-    except Exception as error:  # noqa: BLE001 - whatever goes wrong here must not change what the program does
+    except Exception as error:
+        if came_from_outside(error):  # a signal handler's, which nobody may swallow
+            raise
+        # Whatever goes wrong here must not change what the program does.
         _report(error)
         return _FAILED
 

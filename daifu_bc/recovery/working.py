@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import threading
 from collections.abc import Iterator
 from typing import Final
 
+_OURS: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_LIBRARY: Final = os.path.dirname(os.__file__) + os.sep
+_SITE: Final = os.sep + "site-packages" + os.sep
 #: Frames that a hold may use on top of a stack that is full.
 _ROOM: Final = 3000
 
@@ -52,3 +56,18 @@ def room_to_work(exception: BaseException) -> Iterator[None]:
                 # Our own frames may still be too deep for the old limit; those who come next are not.
                 with contextlib.suppress(RecursionError):
                     sys.setrecursionlimit(before)
+
+
+def came_from_outside(error: BaseException) -> bool:
+    """Whether code that is not ours raised an error while ours ran: a signal handler, Ctrl-C."""
+    if not isinstance(error, Exception):
+        return True
+    traceback = error.__traceback__
+    while traceback is not None:
+        filename = traceback.tb_frame.f_code.co_filename
+        if filename.startswith(_OURS):
+            pass
+        elif not filename.startswith((_LIBRARY, "<frozen ")) or _SITE in filename:
+            return True
+        traceback = traceback.tb_next
+    return False

@@ -151,7 +151,7 @@ _STAYING: Final = words(
 #: They take on trust what the compiler gives them; there is no use for them in what we build.
 TRUSTING: Final = words("""MAKE_FUNCTION SET_FUNCTION_ATTRIBUTE MATCH_CLASS MATCH_KEYS BUILD_TEMPLATE BUILD_INTERPOLATION
     LOAD_SUPER_ATTR DICT_MERGE CALL_KW SETUP_ANNOTATIONS LOAD_LOCALS LOAD_CLASSDEREF LOAD_FROM_DICT_OR_DEREF
-    LOAD_FROM_DICT_OR_GLOBALS IMPORT_STAR""")
+    LOAD_FROM_DICT_OR_GLOBALS IMPORT_STAR CALL_INTRINSIC_2""")
 #: `dis.stack_effect` counts these in another way than the interpreter does.
 _NOT_COMPARED: Final = frozenset(
     {"RETURN_GENERATOR", "RETURN_VALUE"} | ({"PRECALL", "CALL"} if pyversion.HAS_PRECALL else set())

@@ -65,7 +65,17 @@ def stub(asm: Assembler, region: Region, tail: Label, shift: int) -> Label:
     asm.emit("COPY", 1)
     jump_if(asm, _IF_NONE, again)
     asm.emit("JUMP_FORWARD", go_on)
-    asm.place(guard)  # the runtime itself failed: the program's exception goes its way
+    asm.place(guard)
+    # Stack: .., lasti, saved, exception, other. If the runtime could not even be called, the program's exception goes
+    # its way; what came out of its frame was raised by a signal handler, and takes its place as it would anywhere.
+    asm.emit(
+        "IMPORT_FROM", asm.name_index("__traceback__")
+    )  # it gets an attribute of any object, and has no caches
+    asm.emit("IMPORT_FROM", asm.name_index("tb_next"))
+    asm.emit("SWAP", 2)
+    asm.emit("POP_TOP")
+    jump_if(asm, _IF_NONE, again)
+    asm.emit("SWAP", 2)
     asm.place(again)
     asm.emit("POP_TOP")
     asm.emit("SWAP", 2)
