@@ -78,6 +78,14 @@ def test_surgery(hold: FakeHold, text: str, call: tuple[object, ...]) -> None:
     assert answer.endswith(f"Next: pass would run line {hold.frames[-1].line} again")
 
 
+def test_what_comes_next_is_told_where_it_helps(hold: FakeHold) -> None:
+    crashed = len(hold.frames) - 1
+    assert run_words(hold, "up").endswith(f"again (first: `frame {crashed}`)")
+    assert run_words(hold, f"frame {crashed}").endswith("again")
+    assert "Next:" not in run_words(hold, "frame 99")
+    assert "Next:" not in run_words(hold, "surgery /none")
+
+
 def test_surgery_from_a_file(hold: FakeHold, tmp_path: Path) -> None:
     file = tmp_path / "edited copy.py"
     file.write_text("x = 1\n")
