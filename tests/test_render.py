@@ -249,6 +249,23 @@ def test_names_of_functions_and_modules_are_left_out(monkeypatch: pytest.MonkeyP
     assert render.values_in_line(hold.selected) == ["    count = 0", "    __name__ = 'tests.fake_hold'"]
 
 
+def test_a_module_tells_what_a_function_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = compile("from pathlib import Path\ncount = 3\nraise KeyError\n", "<program>", "exec")
+    names: dict[str, Any] = {}
+    with pytest.raises(KeyError) as raised:
+        exec(code, names)
+    frame = fake_hold.FakeFrame(raised.traceback[-1].frame.raw, 3, held=True, with_source=False)
+    monkeypatch.setattr(frame, "names_in_line", lambda: ["count", "Path"])
+    assert render.values_in_line(frame) == ["    count = 3"]
+
+
+def test_no_line_behind_the_last_one() -> None:
+    frame = make().selected
+    frame.source = [(1, "x = 1"), (2, ""), (3, "y = 2"), (4, "")]
+    frame.line = 3
+    assert render.surroundings(frame).splitlines()[1:] == ["  1  x = 1", "  2", "> 3  y = 2"]
+
+
 # --------------------------------------------------------------------- arrays
 
 
