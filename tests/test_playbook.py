@@ -58,8 +58,8 @@ def test_words_and_answers_are_echoed(err: io.StringIO) -> None:
         "daifu> p count",
         "0",
         "daifu> action <<END",
-        "daifu> print('a')",
-        "daifu> END",
+        "...    print('a')",
+        "...    END",
     ]
     assert lines[start + 5] == "a"
     assert lines[-2:] == ["daifu> return 1", "(give, 1)"]
@@ -90,10 +90,11 @@ def test_a_verb_that_is_refused(err: io.StringIO) -> None:
         return real_let_go(expression, always)
 
     hold.let_go = let_go  # type: ignore[method-assign]
-    hold.refuse = "line 3 is in another block"
+    hold.refuse = "line 3 is in another block. Choose another line."
     parse_playbook("goto 3").responder(hold)
     assert hold.calls == [("goto", 3), ("let_go", None, False)]
-    assert "<playbook>:1: line 3 is in another block. The exception goes on." in err.getvalue()
+    message = "<playbook>:1: line 3 is in another block. Choose another line. The exception goes on."
+    assert message in err.getvalue()
 
 
 @pytest.mark.parametrize(
