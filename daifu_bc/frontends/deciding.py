@@ -272,8 +272,10 @@ WORDS = (
         """
         Alone, it reads the program's source files again and replaces every function that changed.
         FILE is an edited copy of the module of the selected frame. NAME is `f`, `Class.method` or `module.f`,
-        and the here-document its new definition. Inside the crashed function the run goes on at the place that
-        corresponds to the crashed statement. With --check it says what would change, and changes nothing.
+        and the here-document its new definition. Inside the crashed function the run goes on at the first changed
+        statement of the block that crashed, or at the crashed one if none before it has changed; the answer says
+        which. What stands outside of functions is not run again: assign it with `action`. With --check it says
+        what would change, and changes nothing.
         """,
         _surgery,
         _check_surgery,
