@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import difflib
 import itertools
 from dataclasses import dataclass
@@ -20,12 +21,14 @@ class Aligned:
     Attributes:
         statement: the statement of the new tree.
         changed: whether it is a changed one (else the crashed one, as it was).
+        again: line of the crashed statement in the new text, if statements before it run again; else 0.
         passed: first lines of changed statements that have already run and do not run again by themselves.
     """
 
     statement: ast.stmt
     changed: bool
     passed: tuple[int, ...] = ()
+    again: int = 0
 
 
 def text_of(node: ast.AST) -> str:
@@ -144,7 +147,11 @@ def align(old: list[ast.stmt], crashed: ast.stmt, new: list[ast.stmt], *, whole:
         raise NoPoint(
             "the crashed statement and all behind it in its block are gone", remedy="Use `skip` or `goto`."
         )
-    return Aligned(after[same], True, tuple(passed))
+    again = 0
+    if same < index:
+        with contextlib.suppress(NoPoint):
+            again = _partner(before, index, after).lineno
+    return Aligned(after[same], True, tuple(passed), again if again > after[same].lineno else 0)
 
 
 def _changed_before(old: list[ast.stmt], index: int, new: list[ast.stmt]) -> list[int]:

@@ -17,7 +17,7 @@ _RESUME: Final = opcode.opmap["RESUME"]
 _RETURN_GENERATOR: Final = opcode.opmap["RETURN_GENERATOR"]
 #: Instructions that cannot raise; a run of nothing else needs no barrier.
 SILENT = op_set(
-    "NOP", "POP_TOP", "POP_ITER", "LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_FAST_LOAD_FAST", "LOAD_CONST", "STORE_FAST",
+    "NOP", "POP_TOP", "POP_ITER", "LOAD_FAST_BORROW", "LOAD_FAST_LOAD_FAST", "LOAD_CONST", "STORE_FAST",
     "LOAD_FAST_BORROW_LOAD_FAST_BORROW", "STORE_FAST_STORE_FAST", "STORE_FAST_LOAD_FAST", "LOAD_FAST_AND_CLEAR",
     "SWAP", "COPY", "PUSH_NULL", "JUMP_FORWARD", "JUMP_BACKWARD_NO_INTERRUPT", "RETURN_VALUE", "RETURN_CONST",
     "LOAD_SMALL_INT", "LOAD_COMMON_CONSTANT", "NOT_TAKEN", "POP_EXCEPT", "PUSH_EXC_INFO", "END_FOR", "END_SEND",
@@ -93,7 +93,7 @@ def regions(flow: Flow, checked: Container[int] = ()) -> list[Region]:
             continue
         region = found.get(key)
         if region is None:
-            region = found[key] = Region(*key, [], lines.get(instruction.offset, 0))
+            region = found[key] = Region(*key, [], lines.get(instruction.offset, flow.code.co_firstlineno))
         first = place
         if key == last and all(_belongs(flow, other, region) for other in silent):
             region.ranges[-1] = (region.ranges[-1][0], instruction.end)

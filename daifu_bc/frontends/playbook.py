@@ -149,6 +149,7 @@ def from_file(name: str) -> Responder:
 
 def _tell(text: str) -> None:
     try:
-        print(text, file=sys.__stderr__, flush=True)
+        if sys.__stderr__ is not None:  # `print` would take stdout
+            print(text, file=sys.__stderr__, flush=True)
     except (OSError, ValueError):  # stderr is gone; the playbook is played all the same
         pass

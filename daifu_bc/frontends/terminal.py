@@ -185,7 +185,8 @@ def writer() -> Writer:
 def write_plain(text: str, _ours: bool) -> None:
     """Print a text as it is."""
     try:
-        print(text, file=sys.__stderr__, flush=True)
+        if sys.__stderr__ is not None:  # `print` would take stdout
+            print(text, file=sys.__stderr__, flush=True)
     except (OSError, ValueError):  # the terminal is gone; the reader will find out
         pass
 

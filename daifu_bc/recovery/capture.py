@@ -13,6 +13,7 @@ from daifu_bc.analysis.code import ExceptionEntry, entry_at, exception_entries
 from daifu_bc.analysis.flow import Flow, Stack
 from daifu_bc.errors import InternalError
 from daifu_bc.recovery.bodies import flow_of, located
+from daifu_bc.recovery.working import traceback_of
 from daifu_bc.rewrite.barrier import pristine
 
 _RAISE: Final = opcode.opmap["RAISE_VARARGS"]
@@ -111,7 +112,7 @@ def _asked_for(flow: Flow, place: int, raised: int, mine: list[ExceptionEntry]) 
 
 
 def _raised_at(frame: FrameType, exception: BaseException) -> int:
-    traceback = exception.__traceback__
+    traceback = traceback_of(exception)
     return traceback.tb_lasti if traceback is not None and traceback.tb_frame is frame else -1
 
 

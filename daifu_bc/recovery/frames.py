@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import dis
 import io
-import sys
-import threading
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType, FrameType, FunctionType, MethodType
-from typing import Any, TextIO
+from typing import Any
 
 from daifu_bc import pyversion
 from daifu_bc.analysis import editions
 from daifu_bc.recovery.bodies import body_of, has_barriers, is_launch, is_ours, locate, pristine_offset
 from daifu_bc.recovery.listing import listing
-from daifu_bc.recovery.working import program_runs
+from daifu_bc.recovery.output import captured_output
+from daifu_bc.recovery.working import program_runs, traceback_of
 
 
 @dataclass(frozen=True)
@@ -139,7 +137,7 @@ class FrameView:
         try:
             expression, code = _compile(source, filename)
             namespace = frame.f_locals
-            with _redirected(output), program_runs():
+            with captured_output(output), program_runs():
                 if expression:
                     value = eval(code, frame.f_globals, namespace)
                 else:
@@ -173,44 +171,9 @@ def write_locals(frame: FrameType) -> None:
         ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
 
 
-class _ThreadOutput(io.TextIOBase):
-    """Takes what one thread prints; the others go on to the stream that was there."""
-
-    def __init__(self, mine: TextIO, other: Any) -> None:
-        self._owner = threading.get_ident()
-        self._mine = mine
-        self._other = other
-
-    def write(self, text: str) -> int:
-        target = self._mine if threading.get_ident() == self._owner else self._other
-        return int(target.write(text))
-
-    def flush(self) -> None:
-        if self._other is not None:
-            self._other.flush()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._other, name)
-
-
-@contextlib.contextmanager
-def _redirected(output: TextIO) -> Iterator[None]:
-    before_out, before_error = sys.stdout, sys.stderr
-    out: Any = _ThreadOutput(output, before_out)
-    error: Any = _ThreadOutput(output, before_error)
-    sys.stdout, sys.stderr = out, error
-    try:
-        yield
-    finally:
-        if sys.stdout is out:
-            sys.stdout = before_out
-        if sys.stderr is error:
-            sys.stderr = before_error
-
-
 def _traceback(error: BaseException) -> str:
     """An action's traceback without our frames."""
-    entry = error.__traceback__
+    entry = traceback_of(error)
     while entry is not None and is_ours(entry.tb_frame):
         entry = entry.tb_next
     error.__context__ = None  # the held exception: nobody wants to read it again here
@@ -237,7 +200,7 @@ def visible_frames(held: FrameType, exception: BaseException) -> list[FrameView]
             views.append(FrameView(outward, outward.f_lineno or 0, held=False))
         outward = outward.f_back
     views.reverse()
-    entry = exception.__traceback__
+    entry = traceback_of(exception)
     inner: list[FrameView] = []
     line, offset = held.f_lineno or 0, -1
     while entry is not None:
@@ -269,7 +232,7 @@ def failed_exit(frame: FrameType, exception: BaseException) -> object | None:
 
 def inner_frame(frame: FrameType, exception: BaseException) -> FrameType | None:
     """The frame that `frame` had called when the exception came out of it, if that was Python code."""
-    entry = exception.__traceback__
+    entry = traceback_of(exception)
     while entry is not None and entry.tb_frame is not frame:
         entry = entry.tb_next
     return entry.tb_next.tb_frame if entry is not None and entry.tb_next is not None else None

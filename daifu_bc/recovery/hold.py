@@ -81,6 +81,8 @@ class Hold:
 
     def close(self) -> None:
         """Lets go of all that the hold keeps alive."""
+        if self.exception is _CLOSED:
+            return
         self.frames = []
         self.exception = _CLOSED
         del self._held, self.selected, self.captured, self._flow

@@ -12,13 +12,13 @@ from types import FrameType
 from daifu_bc.analysis.code import cells_at_start
 from daifu_bc.recovery import journal, observers, policy
 from daifu_bc.recovery import verdict as verdicts
-from daifu_bc.recovery.answers import leave_alone
+from daifu_bc.recovery.answers import Verdict, leave_alone
 from daifu_bc.recovery.bodies import continuation_from, continuation_of
 from daifu_bc.recovery.capture import Capture, capture
 from daifu_bc.recovery.hold import Decision, Hold, let_pass
 from daifu_bc.recovery.resume import Handover, Passage, note_crash, read_locals
 from daifu_bc.recovery.verdict import judge
-from daifu_bc.recovery.working import came_from_outside, room_to_work, working
+from daifu_bc.recovery.working import came_from_outside, room_to_work, traceback_of, working
 
 #: Told at once by their type; subclasses are left to the verdict.
 _CONTROL_FLOW = frozenset({StopIteration, StopAsyncIteration, GeneratorExit, SystemExit})
@@ -52,35 +52,39 @@ def intercept(_module: object, exception: BaseException) -> Handover | None:
             let()
 
 
-def _hold(frame: FrameType, exception: BaseException, verdict: object) -> Handover | None:
+def _hold(frame: FrameType, exception: BaseException, verdict: Verdict) -> Handover | None:
     captured = capture(frame, exception)
-    hold = Hold(captured, exception, verdict)  # type: ignore[arg-type]
-    if hold.site in let_pass:
-        hold.close()
-        leave_alone(exception)
-        return None
+    hold = Hold(captured, exception, verdict)
     handover: Handover | None = None
-    with room_to_work(exception):
-        journal.held(hold)
-        handover = _answered(hold, captured)
+    try:
+        if hold.site not in let_pass and not _was_told_to_go(exception):
+            with room_to_work(exception):
+                journal.held(hold)
+                handover = _answered(hold, captured)
+                if handover is not None:
+                    _clear_dead_frames(frame, exception)
+    finally:
+        hold.close()
         if handover is None:
-            leave_alone(exception)
-            return None
-        _clear_dead_frames(frame, exception)
+            with room_to_work(exception):
+                leave_alone(exception)
     return handover
+
+
+def _was_told_to_go(exception: BaseException) -> bool:
+    """Whether a person has raised it by `raise EXPR` or `exit`: it came out of the prefix of a continuation."""
+    entry = traceback_of(exception)
+    while entry is not None and entry.tb_next is not None:
+        entry = entry.tb_next
+    known = continuation_of(entry.tb_frame.f_code) if entry is not None else None
+    return known is not None and entry is not None and entry.tb_lasti < known.shift
 
 
 def _answered(hold: Hold, captured: Capture) -> Handover | None:
     """What the one who answers has decided, prepared; None if the exception goes on."""
-    handover: Handover | None = None
-    try:
-        policy.respond(hold)
-        decision = hold.decision
-        if decision is not None and decision.start is not None:
-            handover = _prepare(captured, decision)
-    finally:
-        hold.close()
-    return handover
+    policy.respond(hold)
+    decision = hold.decision
+    return _prepare(captured, decision) if decision is not None and decision.start is not None else None
 
 
 def _prepare(captured: Capture, decision: Decision) -> Handover:
@@ -110,7 +114,7 @@ def _prepare(captured: Capture, decision: Decision) -> Handover:
 
 def _clear_dead_frames(frame: FrameType, exception: BaseException) -> None:
     """The frames inside the held one are dead; their locals must not wait for the garbage collector."""
-    entry = exception.__traceback__
+    entry = traceback_of(exception)
     while entry is not None and entry.tb_frame is not frame:
         entry = entry.tb_next
     while entry is not None:
@@ -133,6 +137,8 @@ def report(error: BaseException) -> None:
                 return
             _reported.add(place)
         journal.record("internal error", outcome=f"{type(error).__name__}: {error}")
+        if sys.__stderr__ is None:  # `print` would take stdout
+            return
         print(
             f"daifu_bc: internal error, your program is not affected: {place}\n"
             "daifu_bc: please report this; DAIFU_DISABLE=1 turns daifu_bc off.",

@@ -19,6 +19,7 @@ from typing import Any
 from daifu_bc import pyversion
 from daifu_bc.analysis.code import cells_at_start
 from daifu_bc.analysis.flow import EXIT_SELF, INDEX, SAVED, Item
+from daifu_bc.recovery.working import set_traceback, traceback_of
 from daifu_bc.rewrite.continuation import Continuation
 
 
@@ -226,9 +227,9 @@ def note_crash(handover: Handover) -> None:
 
 def trim(_module: object, exception: BaseException) -> None:
     """Takes the frame that ran a continuation out of the traceback of what left that continuation."""
-    traceback = exception.__traceback__
+    traceback = traceback_of(exception)
     if traceback is not None and traceback.tb_frame is sys._getframe(1):
-        exception.__traceback__ = traceback.tb_next
+        set_traceback(exception, traceback.tb_next)
 
 
 def mark(_module: object, handover: Handover) -> None:

@@ -121,7 +121,35 @@ def _plan(edit: Edit, captured: Capture) -> _Plan:
         _transfer_unnamed(plan, captured, old_tree, tree, module)
     if edit.old_source:
         plan.added = _additions(old_tree, tree)
+        plan.notes += _left_out(old_tree, tree, body_runs=captured.code.co_name == "<module>")
     return plan
+
+
+def _left_out(old: ast.Module, new: ast.Module, *, body_runs: bool) -> list[str]:
+    """What has changed and is not taken: statements outside of functions, functions that are gone."""
+    notes = []
+    gone = [path for path in dict(definitions(old)) if path not in dict(definitions(new))]
+    if gone:
+        notes.append(f"gone from the text, but left as it was: {', '.join(gone)}")
+    if not body_runs:
+        known = {text_of(node) for node in _outside(old)}
+        lines = [str(node.lineno) for node in _outside(new) if text_of(node) not in known]
+        if lines:
+            notes.append(
+                f"line {', '.join(lines)} has changed outside of functions: not taken; say it as an action"
+            )
+    return notes
+
+
+def _outside(tree: ast.Module) -> Iterator[ast.stmt]:
+    """The statements of a module and its classes that are neither definitions nor imports."""
+    work = list(tree.body)
+    while work:
+        node = work.pop(0)
+        if isinstance(node, ast.ClassDef):
+            work += node.body
+        elif not isinstance(node, (ast.Import, ast.ImportFrom, *DEFINITIONS)):
+            yield node
 
 
 def _same_file(captured: Capture, edit: Edit) -> bool:

@@ -50,6 +50,9 @@ def transfer(captured: Capture, code: CodeType, tree: ast.Module) -> tuple[Flow,
     aligned = align(old.body, statement.node, new.body, whole=exits)
     depth = _changed_depth(captured) if aligned.changed else _block_depth(captured)
     notes = ["the new body goes on at its first changed statement"] if aligned.changed and not exits else []
+    if aligned.again:
+        first = aligned.statement.lineno
+        notes.append(f"the statements from line {first} on run again; `goto {aligned.again}` leaves them out")
     if aligned.passed:
         lines = ", ".join(map(str, aligned.passed))
         notes.append(f"line {lines} has changed too, but has already run: it is not run again by itself")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
 import threading
 from collections.abc import Iterator
-from typing import Final
+from types import GetSetDescriptorType, TracebackType
+from typing import Final, cast
 
 _OURS: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _LIBRARY: Final = os.path.dirname(os.__file__) + os.sep
@@ -58,11 +60,35 @@ def room_to_work(exception: BaseException) -> Iterator[None]:
                     sys.setrecursionlimit(before)
 
 
+_TRACEBACK: Final = cast(GetSetDescriptorType, BaseException.__dict__["__traceback__"])
+
+
+def traceback_of(error: BaseException) -> TracebackType | None:
+    """The traceback of an exception, whatever its class has made of the attribute."""
+    return cast("TracebackType | None", _TRACEBACK.__get__(error, type(error)))
+
+
+def set_traceback(error: BaseException, traceback: TracebackType | None) -> None:
+    """Gives an exception a traceback, whatever its class has made of the attribute."""
+    _TRACEBACK.__set__(error, traceback)
+
+
+def raised_by_signal_handler(error: BaseException) -> bool:
+    """Whether a signal handler of the program's is among the frames that an error came through."""
+    handlers = {getattr(signal.getsignal(number), "__code__", None) for number in signal.valid_signals()}
+    traceback = traceback_of(error)
+    while traceback is not None:
+        if traceback.tb_frame.f_code in handlers:
+            return True
+        traceback = traceback.tb_next
+    return False
+
+
 def came_from_outside(error: BaseException) -> bool:
     """Whether code that is not ours raised an error while ours ran: a signal handler, Ctrl-C."""
     if not isinstance(error, Exception):
         return True
-    traceback = error.__traceback__
+    traceback = traceback_of(error)
     while traceback is not None:
         filename = traceback.tb_frame.f_code.co_filename
         if filename.startswith(_OURS):
