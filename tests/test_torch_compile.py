@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import daifu_bc
 from daifu_bc import integrations
 from daifu_bc.install import importer, notice
 from daifu_bc.integrations import torch as hook
+from daifu_bc.recovery import policy
 from daifu_bc.rewrite import barrier
 from tests.programs.compiled import HEAD, PROGRAMS
 from tests.training import train
@@ -35,6 +37,11 @@ def dynamo() -> Iterator[Any]:
     """Give a Dynamo that has compiled nothing and reads pristine code."""
     found = pytest.importorskip("torch._dynamo")
     integrations.install()
+    # A process does this when it starts to vaccinate, and not under the eyes of Dynamo.
+    policy.somebody_answers()
+    policy.set_playbook(lambda _: None)
+    assert hasattr(daifu_bc, "_intercept")
+    policy.set_playbook(None)
     found.reset()
     yield found
     found.reset()
