@@ -45,7 +45,12 @@ if not TYPE_CHECKING:  # else each misspelt name would pass
     def __getattr__(name: str) -> object:
         if name == "_intercept" and not policy.somebody_answers():
             return _nobody
-        if name in _ENGINE:
+        if name == "_intercept":
+            try:
+                _load_engine()
+            except Exception:  # noqa: BLE001 - it has been told; what comes out here would replace the program's
+                return _nobody
+        elif name in _ENGINE:
             _load_engine()
         elif name in _HOMES:
             _put(_HOMES, name)
@@ -58,7 +63,7 @@ def _load_engine() -> None:
     """Import all that a hold needs.
 
     Raises:
-        Exception: it cannot be done; the cold code that asked lets the program's exception go on.
+        Exception: it cannot be done; the program's exception then goes on.
     """
     try:
         for name in _ENGINE:

@@ -154,9 +154,10 @@ class VaccinatingFinder:
         kind = type(loader)
         if kind is SourceFileLoader or kind is SourcelessFileLoader:
             plain = cast("SourceFileLoader | SourcelessFileLoader", loader)
-            if self.covers(spec.name, plain.path):
+            if "get_code" not in vars(plain) and self.covers(spec.name, plain.path):
                 ours = VaccinatingLoader if kind is SourceFileLoader else VaccinatingBytecodeLoader
-                spec.loader = ours(plain.name, plain.path)
+                # The module keeps the interpreter's own loader, whose type programs look at; it gets its code from ours.
+                vars(plain)["get_code"] = ours(plain.name, plain.path).get_code
         return spec
 
     def covers(self, module: str, filename: str) -> bool:
