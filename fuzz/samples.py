@@ -11,8 +11,8 @@ from fuzz.process import ROOT
 
 FOLDER = ROOT / "tests" / "samples"
 _MOST_LINES = 12
-# Programs under test are odd on purpose.
-_FIRST = ("# fmt: off", "# ruff: noqa", "# mypy: ignore-errors")
+# Programs under test are odd on purpose; `ruff.toml` in the folder says the same to the linter.
+_FIRST = ("# fmt: off", "# mypy: ignore-errors")
 
 
 def write(case: Case, report: Report, folder: Path = FOLDER) -> Path:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import ast
 import copy
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from fuzz.case import Case
+
+Change = Callable[[list[ast.AST]], None]
 
 _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
@@ -29,41 +32,38 @@ def shrunk(case: Case, fails: Callable[[Case], bool], *, seconds: float = 90.0) 
     if not fails(best):
         # Written out again it does not fail: its lines or columns matter.
         return case
-    progress = True
-    while progress:
-        progress = False
-        for source in _smaller(best.source):
+    start = 0
+    while True:
+        tree = ast.parse(best.source)
+        changes = [*_without_statements(tree), *_with_simpler_statements(tree), *_with_simpler_values(tree)]
+        # Where the last change was found is the best place to look for the next.
+        for number in (*range(start, len(changes)), *range(min(start, len(changes)))):
             if time.monotonic() > deadline:
                 return best
-            smaller = replace(best, source=source)
-            if fails(smaller):
-                best, progress = smaller, True
+            source = _changed(tree, changes[number], best.source)
+            if source is not None and fails(replace(best, source=source)):
+                best, start = replace(best, source=source), number
                 break
-    return best
+        else:
+            return best
 
 
 def _text(tree: ast.Module) -> str:
     return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
 
 
-def _smaller(source: str) -> Iterator[str]:
-    """Smaller programs, those that leave out most first."""
-    tree = ast.parse(source)
-    seen = {source}
-    for change in (*_without_statements(tree), *_with_simpler_statements(tree), *_with_simpler_values(tree)):
-        changed = copy.deepcopy(tree)
-        try:
-            change(list(ast.walk(changed)))
-            text = _text(changed)
+def _changed(tree: ast.Module, change: Change, source: str) -> str | None:
+    """The changed text; None if it is no smaller program."""
+    changed = copy.deepcopy(tree)
+    try:
+        change(list(ast.walk(changed)))
+        text = _text(changed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             compile(text, "smaller", "exec", dont_inherit=True)
-        except (SyntaxError, ValueError, RecursionError, AttributeError, TypeError):
-            continue
-        if text not in seen and len(text) <= len(source):
-            seen.add(text)
-            yield text
-
-
-Change = Callable[[list[ast.AST]], None]
+    except (SyntaxError, ValueError, RecursionError, AttributeError, TypeError):
+        return None
+    return text if text != source and len(text) <= len(source) else None
 
 
 def _without_statements(tree: ast.AST) -> Iterator[Change]:
