@@ -17,8 +17,11 @@ def dominators(flow: Flow, predecessors: Callable[[int], list[int]]) -> dict[int
     Returns:
         Place -> its dominator. The first instruction and those of handlers, which only an exception leads to, have none.
     """
-    roots = [0, *sorted({flow.index[entry.target] for entry in flow.entries})]
-    post = _post_order(flow, roots)
+    thrown = _thrown_into(flow)
+    handlers = {flow.index[entry.target] for entry in flow.entries}
+    roots = [0, *sorted(handlers - {target for targets in thrown.values() for target in targets})]
+    before_thrown = {target: place for place, targets in thrown.items() for target in targets}
+    post = _post_order(flow, roots, thrown)
     number = {place: rank for rank, place in enumerate(post)}
     found: dict[int, int] = {}
     done = set(roots)
@@ -28,7 +31,10 @@ def dominators(flow: Flow, predecessors: Callable[[int], list[int]]) -> dict[int
         for place in reversed(post):
             if place in roots:
                 continue
-            best = _meet([before for before in predecessors(place) if before in done], found, number)
+            befores = predecessors(place)
+            if place in before_thrown:
+                befores = [*befores, before_thrown[place]]
+            best = _meet([before for before in befores if before in done], found, number)
             done.add(place)
             if found.get(place) != best:
                 changed = True
@@ -39,7 +45,20 @@ def dominators(flow: Flow, predecessors: Callable[[int], list[int]]) -> dict[int
     return found
 
 
-def _post_order(flow: Flow, roots: list[int]) -> list[int]:
+def _thrown_into(flow: Flow) -> dict[int, list[int]]:
+    """Places of `await` and `yield from` that an exception is thrown into, and where they go on (CLEANUP_THROW, 3.12+).
+
+    They go on in the middle of their expression, so that these are edges like the normal ones.
+    """
+    found: dict[int, list[int]] = {}
+    for entry in flow.entries:
+        target = flow.index[entry.target]
+        if flow.instructions[target].name == "CLEANUP_THROW":
+            found.setdefault(flow.index[entry.start], []).append(target)
+    return found
+
+
+def _post_order(flow: Flow, roots: list[int], thrown: dict[int, list[int]]) -> list[int]:
     """The places that can be reached, each behind those that follow it (but for loops)."""
     seen: set[int] = set()
     post: list[int] = []
@@ -47,7 +66,7 @@ def _post_order(flow: Flow, roots: list[int]) -> list[int]:
         if root in seen or flow.stacks[root] is None:
             continue
         seen.add(root)
-        work = [(root, iter(flow.successors(root)))]
+        work = [(root, iter(flow.successors(root) + thrown.get(root, [])))]
         while work:
             here, following = work[-1]
             fresh = next((place for place in following if place not in seen), None)
@@ -56,7 +75,7 @@ def _post_order(flow: Flow, roots: list[int]) -> list[int]:
                 post.append(here)
             else:
                 seen.add(fresh)
-                work.append((fresh, iter(flow.successors(fresh))))
+                work.append((fresh, iter(flow.successors(fresh) + thrown.get(fresh, []))))
     return post
 
 

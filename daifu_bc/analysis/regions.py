@@ -13,6 +13,7 @@ from daifu_bc.analysis.handlers import may_catch
 
 _RAISE: Final = opcode.opmap["RAISE_VARARGS"]
 _RERAISE: Final = opcode.opmap["RERAISE"]
+_POP_EXCEPT: Final = opcode.opmap["POP_EXCEPT"]
 _RESUME: Final = opcode.opmap["RESUME"]
 _RETURN_GENERATOR: Final = opcode.opmap["RETURN_GENERATOR"]
 #: Instructions that cannot raise; a run of nothing else needs no barrier.
@@ -135,7 +136,8 @@ def covers(flow: Flow, place: int, entry: ExceptionEntry | None, depth: int) -> 
     if entry.depth > depth:
         return False  # the handler wants temporaries of the expression: it runs first, then comes the barrier
     if flow.instructions[place].opcode == _RERAISE and _only_cleans(flow, entry):
-        return False
+        # Its own handler's clean-up comes first. Behind a POP_EXCEPT that is over, and this is the level around it.
+        return place > 0 and flow.instructions[place - 1].opcode == _POP_EXCEPT
     return entry.depth < depth or not may_catch(flow, entry)
 
 

@@ -53,8 +53,12 @@ class Capture:
 
     @property
     def cannot_return_handover(self) -> bool:
-        """Whether a continuation of this code, when it crashes again, cannot say so by what it returns."""
-        return self.in_namespace or bool(self.code.co_flags & inspect.CO_ASYNC_GENERATOR)
+        """Whether a continuation of this code, when it crashes again, may not be able to say so by what it returns.
+
+        What a generator returns while it is being closed is thrown away.
+        """
+        kinds = inspect.CO_ASYNC_GENERATOR | inspect.CO_GENERATOR | inspect.CO_COROUTINE
+        return self.in_namespace or bool(self.code.co_flags & kinds)
 
 
 def capture(frame: FrameType, exception: BaseException) -> Capture:

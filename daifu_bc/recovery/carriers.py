@@ -52,6 +52,9 @@ _DEFAULTS: Final[dict[tuple[str, str], str]] = {
     ("asyncio.tasks", "Task.__step_run_and_handle_result"): PASSES,
     ("asyncio.tasks", "Task.__wakeup"): PASSES,
     ("asyncio.tasks", "Task.__eager_start"): PASSES,
+    # They pass on whatever is not the exception that they have thrown in.
+    ("contextlib", "_GeneratorContextManager.__exit__"): PASSES,
+    ("contextlib", "_AsyncGeneratorContextManager.__aexit__"): PASSES,
     # They show it to a person, and the state is lost.
     ("code", "InteractiveInterpreter.runcode"): PASSES,
     ("IPython.core.interactiveshell", "InteractiveShell.run_code"): PASSES,

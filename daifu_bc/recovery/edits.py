@@ -164,7 +164,12 @@ def _in_context(text: str, qualname: str, first: int) -> str:
 
 def _invent(filename: str, text: str) -> str:
     """A name for text that is in no file, known to linecache so that tracebacks show it."""
-    name = f"<surgery {next(_numbers)} of {os.path.basename(filename)}>"
+    original = (
+        filename[1:-1].rpartition(" of ")[2]
+        if filename.startswith("<surgery ")
+        else os.path.basename(filename)
+    )
+    name = f"<surgery {next(_numbers)} of {original}>"
     linecache.cache[name] = (len(text), None, [line + "\n" for line in text.split("\n")], name)
     return name
 

@@ -214,6 +214,8 @@ def take(_module: object) -> object:
 def follow(_module: object, result: object) -> Handover | None:
     """The handover of a continuation that has crashed again and goes on; None when it is done."""
     if type(result) is Handover:
+        if _thread.crashed and _thread.crashed[-1] is result:
+            _thread.crashed.pop()
         return result
     if result is None and _thread.crashed:
         return _thread.crashed.pop()
@@ -230,6 +232,25 @@ def trim(_module: object, exception: BaseException) -> None:
     traceback = traceback_of(exception)
     if traceback is not None and traceback.tb_frame is sys._getframe(1):
         set_traceback(exception, traceback.tb_next)
+    if isinstance(exception, GeneratorExit) and _thread.crashed:
+        _finish(_thread.crashed.pop())
+
+
+def _finish(handover: Handover | None) -> None:
+    """Runs the rest of a generator or coroutine that was held while it was being closed; nobody takes its handover.
+
+    Raises:
+        RuntimeError: it yields or awaits something, which closing does not allow.
+    """
+    while handover is not None:
+        rest = handover()()
+        try:
+            rest.send(None)
+        except StopIteration as end:
+            handover = follow(None, end.value)
+        else:
+            kind = "coroutine" if inspect.iscoroutine(rest) else "generator"
+            raise RuntimeError(f"{kind} ignored GeneratorExit")
 
 
 def mark(_module: object, handover: Handover) -> None:

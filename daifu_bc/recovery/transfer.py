@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 import dis
+import inspect
 from types import CodeType
 
 from daifu_bc.analysis.align import align
@@ -15,6 +16,7 @@ from daifu_bc.recovery.bodies import flow_of
 from daifu_bc.recovery.capture import Capture
 from daifu_bc.recovery.restarts import Restarts, calls_exit, statements_of
 
+_KINDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _KEEP = "Keep the blocks around the crashed statement as they are."
 
 
@@ -40,6 +42,11 @@ def transfer(captured: Capture, code: CodeType, tree: ast.Module) -> tuple[Flow,
             f"the new body uses {', '.join(missing)} of the function around it, which the running one does not",
             remedy="Pass the value in another way.",
         )
+    if (captured.code.co_flags ^ code.co_flags) & _KINDS:
+        raise Refusal(
+            f"{code.co_name} has become a function of another kind (a generator, a coroutine), and its caller waits for a value",
+            remedy="Keep `yield`, `await` and `async` as they are while it runs.",
+        )
     flow = flow_of(code)
     old = statements_of(captured.flow).function
     new = find_function(tree, code)
@@ -55,7 +62,7 @@ def transfer(captured: Capture, code: CodeType, tree: ast.Module) -> tuple[Flow,
         notes.append(f"the statements from line {first} on run again; `goto {aligned.again}` leaves them out")
     if aligned.passed:
         lines = ", ".join(map(str, aligned.passed))
-        notes.append(f"line {lines} has changed too, but has already run: it is not run again by itself")
+        notes.append(f"line {lines} changed too, and ran already: not run again by itself")
     return flow, _place(captured, flow, aligned.statement, depth, exits), notes
 
 
