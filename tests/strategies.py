@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from hypothesis import strategies as st
+from hypothesis.vendor.pretty import RepresentationPrinter
 
 from tests.grid.program import mended
 
@@ -53,7 +54,11 @@ class WrittenProgram:
         )
 
     def __repr__(self) -> str:
-        return f"WrittenProgram(keys={self.keys})\n{self.source}"
+        return f"<program with the failing calls {self.keys}>\n{self.source}"
+
+    def _repr_pretty_(self, printer: RepresentationPrinter, cycle: bool) -> None:
+        # Hypothesis would write the fields of a dataclass, the text in one long line.
+        printer.text(repr(self))
 
 
 @dataclass(frozen=True)
