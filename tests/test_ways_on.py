@@ -78,6 +78,9 @@ class Sound:
             self.fails = False
             raise OSError('disk full')
         print('exit', exc[0])
+def true_once_mended(k):
+    bad(k)
+    return True
 def numbers():
     yield 1
     raise RuntimeError('no more')
@@ -121,6 +124,60 @@ def run():
         total += n
     return total
 print(run())
+"""
+
+HANDLERS = """
+import asyncio
+from flaky import bad, true_once_mended
+def in_finally():
+    try: 1 / 0
+    finally:
+        try: bad('in finally')
+        except OSError: pass
+        print('finally')
+try: in_finally()
+except ZeroDivisionError: print('ZeroDivisionError')
+def in_except():
+    try: raise ValueError
+    except ValueError:
+        try: bad('in except')
+        except TypeError: print('no')
+        print('after')
+in_except()
+"""
+
+CLOSED = """
+from flaky import bad
+events = []
+def generator():
+    bad('first')
+    try: yield 1
+    finally:
+        events.append('a'); bad('second'); events.append('b')
+running = generator(); next(running); running.close(); print(events)
+"""
+
+AWAITED = """
+import asyncio
+from flaky import bad, true_once_mended
+async def numbers():
+    for i in range(3): yield i
+async def five(): return 5
+async def main():
+    found = [x async for x in numbers() if true_once_mended(x)]
+    await asyncio.sleep(0)
+    print(len(found), bad(await five()))
+asyncio.run(main())
+"""
+
+DEFAULTS = """
+from flaky import bad
+STEP = 10
+def f(a):
+    bad('f')
+    return a
+print(f(1))
+print(f(2))
 """
 
 LOOPS = """
@@ -200,6 +257,18 @@ CASES = {
     "skip leaves a with by its exit": (LOOPS, "skip\n", "[2, 'after', 'after', 5, 'after']\n"),
     "goto an earlier line": (LOOPS, "action item = 1\ngoto 6\n", "[2, 'after', 10, 'after', 5, 'after']\n"),
     "goto leaves a with": (LOOPS, "goto 7\n", "[2, 'after', 'after', 5, 'after']\n"),
+    "a try inside a handler": (
+        HANDLERS,
+        "pass\n---\npass\n",
+        "finally\nZeroDivisionError\nafter\n",
+    ),
+    "held while being closed": (CLOSED, "pass\n---\npass\n", "['a', 'b']\n"),
+    "behind an await": (AWAITED, "pass\n---\n" * 3 + "pass\n", "3 5\n"),
+    "new parameters take their defaults": (
+        DEFAULTS,
+        "surgery f <<END\ndef f(a, b=STEP, *, c=5):\n    return a + b + c\nEND\npass\n",
+        "16\n17\n",
+    ),
     "goto the end": (LOOPS, "goto 8\n", "[2, 'after']\n"),
 }
 

@@ -78,6 +78,8 @@ class Hold:
         #: Where `pass` goes on; a surgery may have set it.
         self._flow = captured.flow
         self._place: int | None = None
+        #: Parameters that the new body has and the running one has not.
+        self._values: dict[str, object] = {}
 
     def close(self) -> None:
         """Lets go of all that the hold keeps alive."""
@@ -152,7 +154,7 @@ class Hold:
             lost = failed_exit(captured.frame, self.exception)
             return Restarts(captured.flow, captured.place, captured.items, names, lost, left=captured.left)
         place = self._place or 0
-        return Restarts(flow, place, flow.stacks[place] or (), names)
+        return Restarts(flow, place, flow.stacks[place] or (), names | frozenset(self._values))
 
     def _retry_start(self) -> tuple[Start, Flow]:
         if self._place is not None:
@@ -172,7 +174,8 @@ class Hold:
         self._only_held()
         # Built and verified now, so that a refusal is told here, and the hold stays.
         continuation_from(flow, start)
-        self.decision = Decision(word, start, flow, last or [], extra or {})
+        values = self._values if flow is self._flow else {}
+        self.decision = Decision(word, start, flow, last or [], values | (extra or {}))
 
     def _only_held(self) -> None:
         if self.selected is not self._held:
@@ -277,6 +280,7 @@ class Hold:
         if not check and result.flow is not None:
             self._flow = result.flow
             self._place = result.place
+            self._values = result.values
         text = result.text
         return text if check else f"{text}\n{self.where_next()}"
 

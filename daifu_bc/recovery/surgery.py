@@ -13,6 +13,7 @@ from daifu_bc.analysis.align import text_of
 from daifu_bc.analysis.flow import Flow
 from daifu_bc.errors import Refusal
 from daifu_bc.recovery.capture import Capture
+from daifu_bc.recovery.defaults import Defaults, changed_defaults
 from daifu_bc.recovery.edits import DEFINITIONS, Edit, Operation, definitions, edits_of, parse_text
 from daifu_bc.recovery.swap import check as check_swap
 from daifu_bc.recovery.swap import functions_with, live_functions, swap
@@ -30,17 +31,21 @@ class Result:
         text: what to print.
         flow: the new body of the crashed function, if that changed.
         place: where it goes on.
+        values: values of its parameters that the running body has not.
     """
 
     text: str
     flow: Flow | None = None
     place: int = -1
+    values: dict[str, object] = field(default_factory=dict)
 
 
 @dataclass
 class _Plan:
     edit: Edit
     swaps: list[tuple[str, list[FunctionType], CodeType]] = field(default_factory=list)
+    defaults: list[tuple[list[FunctionType], Defaults]] = field(default_factory=list)
+    values: dict[str, object] = field(default_factory=dict)
     flow: Flow | None = None
     place: int = -1
     added: list[ast.stmt] = field(default_factory=list)
@@ -70,6 +75,9 @@ def operate(operation: Operation, *, check: bool) -> Result:
     if not check:
         for _, functions, code in swaps:
             swap(functions, code)
+        for plan in plans:
+            for functions, given in plan.defaults:
+                given.put(functions)
         for node, edit in added:
             exec(vaccinate_code(_compile(ast.Module([node], []), edit)), edit.scope)
         for plan in plans:
@@ -82,7 +90,7 @@ def operate(operation: Operation, *, check: bool) -> Result:
     lines += [f"{'would add' if check else 'added'} {_name_of(node)}" for node, _ in added]
     if going is None:
         return Result("\n".join([*lines, *notes]))
-    return Result("\n".join([*lines, *notes]), going.flow, going.place)
+    return Result("\n".join([*lines, *notes]), going.flow, going.place, going.values)
 
 
 def _compile(tree: ast.Module, edit: Edit) -> CodeType:
@@ -106,12 +114,17 @@ def _plan(edit: Edit, captured: Capture) -> _Plan:
     crashed = next((key for key, codes in live.items() if any(code is running for code in codes)), None)
     if crashed is None:
         crashed = _key_of(captured.code, old_tree)
+    nodes = _by_key(old_tree), _by_key(tree)
     for key in changed:
         code = new[key]
+        given = changed_defaults(nodes[0].get(key), nodes[1].get(key), edit.scope)
         functions = [function for old in live.get(key, []) for function in holders[id(old)]]
         if key == crashed and _same_file(captured, edit):
             plan.flow, plan.place, notes = transfer(captured, code, tree)
             plan.notes += notes
+            plan.values = given.values(captured.code, code) if given is not None else {}
+        if functions and given is not None:
+            plan.defaults.append((functions, given))
         if functions:
             check_swap(functions, code)
             plan.swaps.append((key[0], functions, vaccinate_code(code)))
