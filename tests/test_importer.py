@@ -13,6 +13,7 @@ import subprocess
 import sys
 import traceback
 import zipfile
+from typing import Any
 
 import pytest
 
@@ -45,8 +46,8 @@ def test_a_module_is_described_as_ever(project: Project) -> None:
     assert module.__spec__.cached == plain.__spec__.cached
     assert module.__spec__.origin == plain.__spec__.origin
     assert module.__spec__.has_location
-    assert module.__loader__ is module.__spec__.loader
-    loader = module.__loader__
+    loader: Any = module.__loader__
+    assert loader is module.__spec__.loader
     assert isinstance(loader, importlib.machinery.SourceFileLoader)
     assert inspect.getsource(module) == loader.get_source("alpha") == "x = len('x')\n"
     code = loader.source_to_code(path.read_bytes(), str(path))
@@ -71,7 +72,8 @@ def test_a_module_out_of_scope(project: Project) -> None:
     importer.install(Scope("project", root=str(project.folder / "elsewhere")))
     module = project.load("alpha")
     assert not is_vaccinated(module.f)
-    assert type(module.__loader__) is importlib.machinery.SourceFileLoader
+    loader: Any = module.__loader__
+    assert type(loader) is importlib.machinery.SourceFileLoader
     importer.install(Scope("packages", packages=("alpha",)))
     assert is_vaccinated(project.load("alpha").f)
 

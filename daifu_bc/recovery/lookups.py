@@ -82,7 +82,8 @@ def frame_scope(frame: FrameType) -> Scope:
 def function_scope(function: FunctionType) -> Scope:
     """The names that a function's body will see, apart from its locals."""
     cells = dict(zip(_function_code(function).co_freevars, function.__closure__ or (), strict=False))
-    return Scope(None, function.__globals__, function.__builtins__, cells)  # type: ignore[attr-defined]
+    # Not every version of the type checker knows the attribute.
+    return Scope(None, function.__globals__, cast(Any, function).__builtins__, cells)
 
 
 def local_value(frame: FrameType, name: str) -> object:
