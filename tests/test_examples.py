@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.training import environment
+
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
 #: name -> the last line that the program prints.
@@ -33,7 +35,12 @@ def test_all_are_tested_and_told() -> None:
 def test_is_repaired(name: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "daifu_bc", "run", "--playbook", f"{EXAMPLES / name}.txt"]
     run = subprocess.run(
-        [*command, f"{EXAMPLES / name}.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300
+        [*command, f"{EXAMPLES / name}.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=environment(tmp_path),
     )
     assert run.returncode == 0, run.stderr
     assert run.stderr.count("-- daifu: hold ") == 1

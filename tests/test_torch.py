@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import subprocess
 import sys
 import weakref
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.training import FUNCTION, MODULE, PLACES, SCALED, Result, train
+from tests.training import FUNCTION, MODULE, PLACES, SCALED, Result, environment, train
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 
@@ -187,7 +186,7 @@ def daifu_run(folder: Path, source: str, playbook: str, *arguments: str) -> subp
     (folder / "playbook.txt").write_text(playbook)
     command = [sys.executable, "-m", "daifu_bc", "run", "--playbook", "playbook.txt", "train.py", *arguments]
     return subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=300, env=dict(os.environ)
+        command, cwd=folder, capture_output=True, text=True, timeout=300, env=environment(folder)
     )
 
 

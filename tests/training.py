@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
+import os
 import sys
 import types
 from collections.abc import Callable, Iterator
@@ -145,6 +146,21 @@ SCALED = SCALED.replace("optimizer.step()", "scaler.step(optimizer)\n        sca
 SCALED = SCALED.replace(
     "for epoch in", "scaler = torch.amp.GradScaler('cpu', init_scale=1024.0)\nfor epoch in"
 )
+
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """Return the environment in which child processes are vaccinated, whether daifu_bc is installed or not.
+
+    Args:
+        folder: for a start-up file.
+    """
+    site = folder / "site"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text(f"exec(open({str(ROOT / 'daifu_bc.pth')!r}).read())\n")
+    return {**os.environ, "PYTHONPATH": f"{site}{os.pathsep}{ROOT}"}
 
 
 class Injected(Exception):
