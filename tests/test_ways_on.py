@@ -180,6 +180,28 @@ print(f(1))
 print(f(2))
 """
 
+LAST = """
+from flaky import bad
+def named():
+    try: raise KeyError('k')
+    except KeyError as error:
+        print('in', error)
+        bad('named')
+    return 'named'
+def unnamed():
+    for i in (1, 2):
+        try: raise KeyError('k')
+        except KeyError:
+            bad('unnamed')
+    return i
+def group():
+    try: raise ExceptionGroup('g', [KeyError('k')])
+    except* KeyError as error:
+        bad('group')
+    return 'group'
+print(named(), unnamed(), group())
+"""
+
 LOOPS = """
 def run(items):
     done = []
@@ -268,6 +290,11 @@ CASES = {
         DEFAULTS,
         "surgery f <<END\ndef f(a, b=STEP, *, c=5):\n    return a + b + c\nEND\npass\n",
         "16\n17\n",
+    ),
+    "skip the last statement of a handler": (
+        LAST,
+        "skip\n---\nskip\n---\nskip\n",
+        "in 'k'\nnamed 2 group\n",
     ),
     "goto the end": (LOOPS, "goto 8\n", "[2, 'after']\n"),
 }

@@ -240,7 +240,16 @@ class Statements:
         if not flow.is_restart_point(place) or place < first_covered(flow) or flow.code.co_name == "<lambda>":
             return False
         mine = flow.stacks[place]
-        return any(self._structure(here) != mine for here in self.predecessors(place))
+        return any(
+            self._structure(here) != mine or self._came_from_block(here) for here in self.predecessors(place)
+        )
+
+    def _came_from_block(self, place: int) -> bool:
+        """Whether only what the end of a block has left (the result of an exit) is still to be dropped here."""
+        stack, kept = self.flow.stacks[place] or (), self._structure(place)
+        if len(stack) != len(kept) + 1:
+            return False
+        return self._structure(self.flow.index[stack[-1][1]]) != kept
 
     def _structure(self, place: int) -> Stack:
         return (self.flow.stacks[place] or ())[: self.flow.structural(place)]
@@ -274,6 +283,20 @@ class Statements:
                 return Begin(here, False, self.flow.stacks[here] or ())
             here = self._dominators.get(here)
         return None
+
+    def base_of(self, place: int) -> Stack | None:
+        """What lies on the stack before the statement of an instruction, the header of a loop included."""
+        if self._dominators is None:
+            self._dominators = dominators(self.flow, self.predecessors)
+        best: Stack | None = None
+        here: int | None = place
+        while here is not None:
+            if self.of[here] is self.of[place] and self.is_start(here):
+                stack = self.flow.stacks[here] or ()
+                if best is None or len(stack) < len(best):
+                    best = stack
+            here = self._dominators.get(here)
+        return best
 
     def all(self) -> list[Statement]:
         """All statements of the function, in the order of the source."""

@@ -124,10 +124,10 @@ def vaccinate_loaded(scope: Scope) -> int:
 
 
 #: Makes code that calls back, once, before its body: (vaccinated code, what to call) -> code, or None.
-FirstCall = Callable[[CodeType, Callable[[], None]], CodeType]
+FirstCall = Callable[[CodeType, Callable[..., None]], CodeType]
 
 
-def _with_first_call(code: CodeType, callback: Callable[[], None]) -> CodeType:
+def _with_first_call(code: CodeType, callback: Callable[..., None]) -> CodeType:
     # Imported with the first function that is watched, as the rewriting layer with the first that is vaccinated.
     from daifu_bc.recovery import bodies
 
@@ -175,13 +175,17 @@ class _Spread:
             self.armed.append((reference, weakref.ref(waiting), code))
             function.__code__ = waiting
 
-    def go(self) -> None:
-        """Take the watch off the decorated functions and vaccinate what is loaded; do so once."""
+    def go(self, compiled: CodeType | None = None) -> None:
+        """Take the watch off the decorated functions and vaccinate what is loaded; do so once.
+
+        Args:
+            compiled: this one stays as it is, since a compiler keeps what it makes of it under its identity.
+        """
         armed, self.armed = self.armed, []
         for reference, waiting, code in armed:
-            function = reference()
+            function, watched = reference(), waiting()
             # A surgery or another tool may have replaced the code meanwhile.
-            if function is not None and function.__code__ is waiting():
+            if function is not None and function.__code__ is watched and watched is not compiled:
                 function.__code__ = code
         if not self.gone:
             self.gone = True

@@ -25,7 +25,7 @@ from typing import Any
 
 from daifu_bc.install.notice import say_once
 from daifu_bc.recovery import observers
-from daifu_bc.rewrite import barrier
+from daifu_bc.rewrite import barrier, first_call
 
 BYTECODE = "torch._dynamo.bytecode_transformation"
 _READERS = ("cleaned_instructions", "transform_code_object")
@@ -82,6 +82,8 @@ def _reads_code(reader: object) -> bool:
 def _reader_of_pristine(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def reader(code: CodeType, *arguments: Any, **keywords: Any) -> Any:
+        # Compiled, it is not called itself any more. Said before the functions that it calls are looked at.
+        first_call.notice(code)
         return original(barrier.pristine(code), *arguments, **keywords)
 
     return reader

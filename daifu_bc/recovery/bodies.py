@@ -52,7 +52,7 @@ def continuation_from(flow: Flow, start: Start) -> Continuation:
     return known
 
 
-def with_first_call(code: CodeType, callback: Callable[[], None]) -> CodeType:
+def with_first_call(code: CodeType, callback: Callable[..., None]) -> CodeType:
     """Code that does what vaccinated code does, and calls back before, the first time that it is called.
 
     Args:

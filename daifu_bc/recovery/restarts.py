@@ -181,18 +181,8 @@ class Restarts:
 
     def base(self) -> Stack:
         """The stack before the crashed statement."""
-        return self.held if self.statement is None else self.base_of(self.statement)
-
-    def base_of(self, statement: Statement) -> Stack:
-        """The stack before a statement: the smallest one among its instructions that is still held."""
-        best: Stack | None = None
-        for place in self.region(statement):
-            stack = self.flow.stacks[place]
-            if stack is None or not self.flow.is_restart_point(place) or not self._fits(place):
-                continue
-            if best is None or len(stack) < len(best):
-                best = stack
-        return self.held if best is None else best
+        found = self.statements.base_of(self.place)
+        return found if found is not None and found == self.held[: len(found)] else self.held
 
     def region(self, statement: Statement) -> list[int]:
         """The places of a statement, those of the statements in it included."""

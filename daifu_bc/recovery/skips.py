@@ -34,7 +34,7 @@ class Skip:
         statement = self.restarts.statement
         if statement is None:
             raise NoPoint("the crashed instruction belongs to no statement", remedy="Use `goto` or `return`.")
-        found = self._after(statement, self.restarts.base_of(statement))
+        found = self._after(statement, self.restarts.base())
         if found is None:
             raise NoPoint("there is no code behind this statement", remedy="Use `goto` or `return`.")
         return found
@@ -46,7 +46,10 @@ class Skip:
         good = sorted(place for place in exits if flow.stacks[place] == base and flow.is_restart_point(place))
         if not isinstance(statement.node, ast.Return):
             good += sorted(
-                place for place in region if flow.stacks[place] == base and self._is_implicit_return(place)
+                place
+                for place in region
+                if flow.stacks[place] == base
+                and (self._is_implicit_return(place) or self._leaves_handler(place))
             )
         halves = sorted(
             place
@@ -163,6 +166,19 @@ class Skip:
             ):
                 return self.restarts.start_at(place)
         return None
+
+    def _leaves_handler(self, place: int) -> bool:
+        """Whether the end of an `except` body, which the compiler counts to its last statement, begins here."""
+        instructions = self.restarts.flow.instructions
+        if not self.restarts.flow.is_restart_point(place):
+            return False
+        if instructions[place].name == "POP_EXCEPT":
+            return True
+        names = [instruction.name for instruction in instructions[place : place + 3]]
+        if len(names) < 3 or not names[0].startswith("LOAD_CO"):
+            return False
+        stores = names[1].startswith("STORE_") and names[2].startswith("DELETE_")
+        return stores and instructions[place + 1].arg == instructions[place + 2].arg
 
     def _is_implicit_return(self, place: int) -> bool:
         instructions = self.restarts.flow.instructions

@@ -29,15 +29,17 @@ _RESUME: Final = op_set("RESUME")
 _IF_NONE: Final = "POP_JUMP_IF_NONE" if pyversion.VERSION >= (3, 12) else "POP_JUMP_FORWARD_IF_NONE"
 
 _numbers: Final = count(1)
-_waiting: dict[int, Callable[[], None]] = {}
+_waiting: dict[int, Callable[..., None]] = {}
+# The numbers of code objects by their identity, as long as they live.
+_number_of: dict[int, int] = {}
 
 
-def build_first_call(flow: Flow, callback: Callable[[], None]) -> tuple[CodeType, Located]:
+def build_first_call(flow: Flow, callback: Callable[..., None]) -> tuple[CodeType, Located]:
     """Code that runs a body under barriers, and before that `callback`, the first time that it is called.
 
     Args:
         flow: the pristine body's analysis.
-        callback: kept until it is called, or the code object is gone.
+        callback: called with nothing, or by `notice` with the code; kept until it is called, or the code is gone.
 
     Returns:
         The code object, verified, and its layout.
@@ -51,8 +53,25 @@ def build_first_call(flow: Flow, callback: Callable[[], None]) -> tuple[CodeType
     _prefix(front, flow, number)
     built, located = around_body(flow, front, None, follows=True)
     _waiting[number] = callback
-    weakref.finalize(built, _waiting.pop, number, None).atexit = False
+    _number_of[id(built)] = number
+    weakref.finalize(built, _forget, id(built), number).atexit = False
     return built, located
+
+
+def _forget(identity: int, number: int) -> None:
+    _waiting.pop(number, None)
+    _number_of.pop(identity, None)
+
+
+def notice(code: CodeType) -> None:
+    """Calls back with `code`, if it waits for its first call: something else is about to run its body in its stead.
+
+    Args:
+        code: any code object.
+    """
+    callback = _waiting.pop(_number_of.get(id(code), 0), None)
+    if callback is not None:
+        callback(code)
 
 
 def _prefix(asm: Assembler, flow: Flow, number: int) -> None:
