@@ -327,11 +327,11 @@ print(counters["stats"]["unique_graphs"], sum(counters["graph_break"].values()),
 def test_a_program_that_is_run(tmp_path: Path) -> None:
     """The hook is put in when Dynamo is imported, by whatever way the program is vaccinated."""
     (tmp_path / "train.py").write_text(PROGRAM)
-    (tmp_path / "decorated.py").write_text(
-        PROGRAM.replace("@torch", "import daifu_bc\n@torch").replace(
-            "def function", "@daifu_bc.vaccinate\ndef function"
-        )
-    )
+    decorated = PROGRAM.replace("@torch", "import daifu_bc\n@torch")
+    decorated = decorated.replace("def function", "@daifu_bc.vaccinate\ndef function")
+    # Compiled, the decorated function is not called itself; the project is vaccinated all the same.
+    look = "from daifu_bc.rewrite.barrier import is_vaccinated\nprint(is_vaccinated(shifted.__code__))\n"
+    (tmp_path / "decorated.py").write_text(decorated + look)
     outputs = [
         subprocess.run(
             [sys.executable, *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=300
@@ -340,4 +340,5 @@ def test_a_program_that_is_run(tmp_path: Path) -> None:
     ]
     assert [run.stderr for run in outputs] == [""] * 3
     assert outputs[0].stdout == "between\nshifted\n3 3 5\n"
-    assert [run.stdout for run in outputs[1:]] == [outputs[0].stdout] * 2
+    assert outputs[1].stdout == outputs[0].stdout
+    assert outputs[2].stdout == outputs[0].stdout + "True\n"
