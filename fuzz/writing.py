@@ -82,7 +82,8 @@ def parameters_for(choose: Callable[[int], int], oracle: str, source: str) -> di
             key = keys[choose(len(keys) - 1)]
             plan: dict[str, Any] = {"mode": "broken", "keys": {str(key): [1 + choose(1)]}}
             return {"plan": plan, "moved": choose(1) == 1}
-        chosen = {keys[choose(len(keys) - 1)] for _ in range(1 + choose(3))}
+        # Many of them are never called.
+        chosen = {keys[choose(len(keys) - 1)] for _ in range(4 + choose(8))}
         return {"plan": {"mode": "keyed", "keys": {str(key): [1 + choose(2)] for key in sorted(chosen)}}}
     return {}
 
