@@ -2,7 +2,7 @@
 # mypy: ignore-errors
 # oracle: skip
 # parameters: {"plan": {"keys": {"15": [3], "18": [1], "24": [3], "42": [2], "48": [3], "78": [2]}, "mode": "keyed"}}
-# What went wrong on CPython 3.13:
+# What went wrong on CPython 3.14.8:
 #   events: the statement behind the skipped one was left out as well
 
 import asyncio
