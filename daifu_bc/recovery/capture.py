@@ -121,11 +121,14 @@ def _raised_at(frame: FrameType, exception: BaseException) -> int:
 
 
 def _same(flow: Flow, place: int, arrived: int, depth: int) -> bool:
-    """Whether what is held where the exception arrived is all that the block of the raising instruction keeps."""
-    stack, other = flow.stacks[place], flow.stacks[arrived]
+    """Whether what is held where the exception arrived is all that the block of the raising instruction keeps.
+
+    What a handler finds on the stack is what lay there at the raise, less what was above: with as many items of the
+    same kinds they are the same items (`arrived` may be another place that shares the barrier).
+    """
+    stack = flow.stacks[place]
     return (
         stack is not None
-        and other is not None
         and flow.held_depth(place) == depth
-        and stack[:depth] == other[:depth]
+        and flow.kinds(place)[:depth] == flow.kinds(arrived)[:depth]
     )
