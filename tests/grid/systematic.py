@@ -40,12 +40,17 @@ def compose(frame: Part, block: Part, statement: Part, origin: Part) -> GridProg
     body = _filled(block.text, "BODY", _filled(statement.text, "CRASH", origin.text))
     text = _filled(_filled(frame.text, "BODY", body), "SETUP", SETUP)
     source = "\n\n".join(part for part in (origin.prelude, statement.prelude, text) if part) + "\n"
+    without = origin.without
+    sourceless = frame.name.endswith("without source")
+    if sourceless and statement.name == "for header":
+        # In bytecode alone the else of a loop cannot be told from what follows the loop.
+        without |= {"skip"}
     uses_knob = "knob)" in origin.text
     return GridProgram(
         name=f"{frame.name} / {block.name} / {statement.name} / {origin.name}",
         source=source,
-        remedies=tuple(remedy for remedy in REMEDIES if remedy not in origin.without),
-        sourceless=frame.name.endswith("without source"),
+        remedies=tuple(remedy for remedy in REMEDIES if remedy not in without),
+        sourceless=sourceless,
         action="knob = 1" if uses_knob else "mend()",
         plan_mode="knob" if uses_knob else "unmended",
         note=origin.why,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import importlib
+import re
 import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -101,7 +102,7 @@ def answer(hold: Any, word: str, edit: Edit) -> None:
         if edit.whole_file:
             hold.surgery(file=edit.path)
         else:
-            name = hold.selected.name
+            name = re.sub(r"(\.<locals>)?\.<\w+>$", "", hold.selected.name)  # a lambda's function
             hold.surgery(name=name, source=_definition(edit.text, name))
     elif verb == "refused":
         try:

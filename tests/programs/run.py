@@ -60,7 +60,7 @@ class Outcome:
         places: for each frame of the program in the traceback, ``name:line``, outermost first.
         columns: the same with the columns.
         thread_errors: exceptions that ended threads.
-        thread_places: `places` of the last of them.
+        thread_places: `places` of the first of them.
         stderr: what was written to stderr, and reports of exceptions that nobody could take.
         holds: number of holds for injected exceptions.
         other_holds: number of holds for other exceptions (each was let go).
@@ -217,7 +217,8 @@ def _surroundings(
 
     def thread_ended(arguments: Any) -> None:
         outcome.thread_errors.append(_error_text(arguments.exc_value))
-        outcome.thread_places[:] = _places(arguments.exc_traceback, world.filename)
+        if not outcome.thread_places:
+            outcome.thread_places = _places(arguments.exc_traceback, world.filename)
 
     def unraisable(arguments: Any) -> None:
         stderr.write(f"unraisable {show(arguments.exc_value)}\n")
