@@ -92,7 +92,7 @@ def measure(quick: bool) -> list[Figure]:
     figures: dict[str, Figure] = {}
 
     def take(name: str, works: list[Work], crossings: int = 1) -> None:
-        count = calibrate(works[0], seconds / 8)
+        count = min(calibrate(work, seconds / 8) for work in works)
         figure = figures.get(name)
         if figure is None:
             figure = figures[name] = Figure("crossing", name, "µs", [], BOUND, plain_unit="µs")

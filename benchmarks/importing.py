@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.figures import Figure
@@ -14,6 +17,49 @@ from benchmarks.pairs import FOLDER
 BOUND = 1.2
 MODULES = 40
 PACKAGE = "generated"
+#: Modules of the standard library whose copies make another package.
+LIBRARY = [
+    "argparse",
+    "ast",
+    "bdb",
+    "calendar",
+    "cmd",
+    "code",
+    "codeop",
+    "colorsys",
+    "configparser",
+    "contextlib",
+    "copy",
+    "csv",
+    "dataclasses",
+    "difflib",
+    "dis",
+    "filecmp",
+    "fractions",
+    "ftplib",
+    "getpass",
+    "gettext",
+    "glob",
+    "gzip",
+    "heapq",
+    "imaplib",
+    "mailbox",
+    "optparse",
+    "pdb",
+    "pickle",
+    "pickletools",
+    "pprint",
+    "queue",
+    "random",
+    "shlex",
+    "smtplib",
+    "socketserver",
+    "statistics",
+    "tarfile",
+    "textwrap",
+    "tokenize",
+    "zipapp",
+]
 
 MODULE = '''
 """A module that was generated."""
@@ -75,10 +121,11 @@ class Table{number}:
                 await stream.acknowledge(part, limit=LIMIT * {number})
 '''
 
-#: Run in each process; argument: whether our importer is installed. Both import daifu_bc, so that the heaps are alike.
+#: Run in each process; argument: whether our importer is installed. All import daifu_bc and what the copies import.
 PROCESS = f"""
 import sys, time
 import daifu_bc
+import {", ".join(LIBRARY)}
 from daifu_bc.install import importer
 from daifu_bc.install.scope import Scope
 if sys.argv[1] == "1":
@@ -87,20 +134,33 @@ start = time.process_time()
 import {PACKAGE}
 taken = time.process_time() - start
 from daifu_bc.rewrite.barrier import is_vaccinated
-assert is_vaccinated({PACKAGE}.m1.read1.__code__) == (sys.argv[1] == "1")
+function = next(value for value in vars({PACKAGE}.m1).values() if hasattr(value, "__code__") and value.__module__ == "{PACKAGE}.m1")
+assert is_vaccinated(function.__code__) == (sys.argv[1] == "1")
 print(taken)
 """
 
 
 def generate(folder: Path) -> None:
-    """Write the package."""
+    """Write a package of short functions full of `with`, `for` and `async`: nothing grows more."""
+    _write(
+        folder,
+        ["".join(MODULE.format(number=f"{n}{part}") for part in ("", 7, 8)) for n in range(1, MODULES + 1)],
+    )
+
+
+def copy_library(folder: Path) -> None:
+    """Write a package of copies of the standard library's modules."""
+    sources = [inspect.getsource(importlib.import_module(name)) for name in LIBRARY]
+    _write(folder, sources)
+
+
+def _write(folder: Path, sources: list[str]) -> None:
     package = folder / PACKAGE
     package.mkdir()
-    lines = [f"from {PACKAGE} import m{number}\n" for number in range(1, MODULES + 1)]
+    for number, source in enumerate(sources, 1):
+        (package / f"m{number}.py").write_text(source, encoding="utf-8")
+    lines = [f"from {PACKAGE} import m{number}\n" for number in range(1, len(sources) + 1)]
     (package / "__init__.py").write_text("".join(lines), encoding="utf-8")
-    for number in range(1, MODULES + 1):
-        text = "".join(MODULE.format(number=f"{number}{part}") for part in ("", 7, 8))
-        (package / f"m{number}.py").write_text(text, encoding="utf-8")
 
 
 def seconds(folder: Path, *, vaccinated: bool) -> float:
@@ -130,14 +190,16 @@ def start_up(program: Path, *, ours: bool) -> float:
 def measure(quick: bool) -> list[Figure]:
     """From the cache, and for the first time; and what starting a program by the command takes."""
     rounds = 7 if quick else 15
-    title = f"import of {MODULES} modules from the cache"
-    figure = Figure("importing", title, "ratio", [], BOUND, plain_unit="ms")
-    started = Figure(
-        "importing", "`daifu run` of an empty program, more than `python`", "ms", [], plain_unit="ms"
-    )
+    figures = _imports("copies of modules of the standard library", copy_library, rounds)
+    figures += _imports("generated modules of short functions", generate, rounds)
+    return [*figures, _starts(rounds)]
+
+
+def _imports(what: str, write: Callable[[Path], None], rounds: int) -> list[Figure]:
+    figure = Figure("importing", f"{MODULES} {what}, from the cache", "ratio", [], BOUND, plain_unit="ms")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        generate(folder)
+        write(folder)
         seconds(folder, vaccinated=False)
         first = seconds(folder, vaccinated=True)
         for _ in range(rounds):
@@ -148,13 +210,19 @@ def measure(quick: bool) -> list[Figure]:
             figure.plain.append(plain * 1e3)
             figure.values.append(ours * 2 / (plain + again))
             figure.control.append(again / plain)
-        program = folder / "program.py"
+    return [figure, Figure("importing", f"the {what}, for the first time", "ms", [first * 1e3])]
+
+
+def _starts(rounds: int) -> Figure:
+    name = "`daifu run` of an empty program, more than `python`"
+    figure = Figure("importing", name, "ms", [], plain_unit="ms")
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / "program.py"
         program.write_text("", encoding="utf-8")
         start_up(program, ours=True)
         for _ in range(rounds):
             alone = start_up(program, ours=False)
-            started.plain.append(alone * 1e3)
-            started.values.append((start_up(program, ours=True) - alone) * 1e3)
-            started.control.append((start_up(program, ours=False) - alone) * 1e3)
-    once = Figure("importing", "the same for the first time, vaccinating", "ms", [first * 1e3])
-    return [figure, once, started]
+            figure.plain.append(alone * 1e3)
+            figure.values.append((start_up(program, ours=True) - alone) * 1e3)
+            figure.control.append((start_up(program, ours=False) - alone) * 1e3)
+    return figure

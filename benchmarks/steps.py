@@ -33,7 +33,7 @@ def measure(quick: bool) -> list[Figure]:
             if len({module[name]()(5) for module in modules}) > 1:
                 raise AssertionError(f"{name} gives different results")
             works = [module[name]() for module in modules]
-            count = calibrate(works[0], seconds)
+            count = min(calibrate(work, seconds) for work in works)
             for first, second, third in interleave(works, count, rounds):
                 figure.plain.append(first / count * 1e6)
                 figure.values.append(second / first)

@@ -37,10 +37,10 @@ def within(code: CodeType) -> Iterator[CodeType]:
 
 
 def compiled(path: Path) -> CodeType | None:
-    """A module's code; None if the file is no Python."""
+    """A module's code; None if the file is no Python, or a link that leads nowhere."""
     try:
         return compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
-    except (SyntaxError, ValueError):
+    except (OSError, SyntaxError, ValueError):
         return None
 
 
