@@ -82,3 +82,27 @@ class _Inserting(ast.NodeTransformer):
     def _call(self) -> ast.stmt:
         self._key += 1
         return ast.parse(f"crash(key={self._key})").body[0]
+
+
+def has_dropped_code(source: str) -> bool:
+    """Whether the compiler drops statements because a `return` with a value always comes before them.
+
+    Were that `return` skipped, the run would go on there.
+    """
+    for node in ast.walk(ast.parse(source)):
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(node, name, None)
+            if isinstance(block, list) and any(_leaves(statement) for statement in block[:-1]):
+                return True
+    return False
+
+
+def _leaves(statement: ast.AST) -> bool:
+    if isinstance(statement, ast.If) and isinstance(statement.test, ast.Constant):
+        block = statement.body if statement.test.value else statement.orelse
+        return any(map(_leaves, block))
+    if isinstance(statement, ast.If) and statement.orelse:
+        return any(map(_leaves, statement.body)) and any(map(_leaves, statement.orelse))
+    if isinstance(statement, (ast.With, ast.AsyncWith, ast.Try)):
+        return any(map(_leaves, statement.body))
+    return isinstance(statement, ast.Return)

@@ -95,3 +95,10 @@ def test_failing_calls_are_found_and_mended() -> None:
     )
     assert mending.keys_of(source) == (3, 12)
     assert mending.with_mended(source, 3) == source.replace("crash(", "work(").replace("unit(", "one(")
+
+
+def test_code_that_the_compiler_drops_is_no_case_for_skip(examination: Examination) -> None:
+    source = "def main():\n    if True:\n        return crash(key=1)\n    say(1)\n"
+    plan = {"plan": {"mode": "keyed", "keys": {"1": [1]}}}
+    assert not examination.examine(Case("skip", source, plan)).usable
+    assert not mending.has_dropped_code(source.replace("True", "say()"))
