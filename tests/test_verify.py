@@ -511,6 +511,7 @@ JUMPS_WRONG = (
     "grows over",
     "may be unbound",
     "slots left",
+    "certainly left",
 )
 
 

@@ -16,7 +16,7 @@ from typing import Literal, TextIO, cast
 from daifu_bc.errors import UsageError
 from daifu_bc.recovery import journal
 from daifu_bc.recovery.interface import HoldLike, Responder
-from daifu_bc.recovery.working import raised_by_signal_handler
+from daifu_bc.recovery.working import came_from_outside
 
 PLAYBOOK_VARIABLE = "DAIFU_PLAYBOOK"
 
@@ -141,7 +141,7 @@ def respond(hold: HoldLike) -> None:
     try:
         _ask(hold)
     except Exception as error:
-        if raised_by_signal_handler(error):
+        if came_from_outside(error):
             raise
         # Rule 1: a fault of ours must not take the exception's place.
         _complain(f"daifu_bc: the hold could not be answered ({type(error).__name__}: {error}).")

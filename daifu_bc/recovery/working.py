@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import os
+import functools
 import signal
 import sys
 import threading
 from collections.abc import Iterator
-from types import GetSetDescriptorType, TracebackType
-from typing import Final, cast
+from types import CodeType, FunctionType, GetSetDescriptorType, MethodType, TracebackType
+from typing import Any, Final, cast
 
-_OURS: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_LIBRARY: Final = os.path.dirname(os.__file__) + os.sep
-_SITE: Final = os.sep + "site-packages" + os.sep
 #: Frames that a hold may use on top of a stack that is full.
 _ROOM: Final = 3000
 
@@ -73,9 +70,11 @@ def set_traceback(error: BaseException, traceback: TracebackType | None) -> None
     _TRACEBACK.__set__(error, traceback)
 
 
-def raised_by_signal_handler(error: BaseException) -> bool:
-    """Whether a signal handler of the program's is among the frames that an error came through."""
-    handlers = {getattr(signal.getsignal(number), "__code__", None) for number in signal.valid_signals()}
+def came_from_outside(error: BaseException) -> bool:
+    """Whether a signal handler of the program's, or Ctrl-C, raised an error while our code ran."""
+    if not isinstance(error, Exception):
+        return True
+    handlers = {_code_of(signal.getsignal(number)) for number in signal.valid_signals()}
     traceback = traceback_of(error)
     while traceback is not None:
         if traceback.tb_frame.f_code in handlers:
@@ -84,16 +83,11 @@ def raised_by_signal_handler(error: BaseException) -> bool:
     return False
 
 
-def came_from_outside(error: BaseException) -> bool:
-    """Whether code that is not ours raised an error while ours ran: a signal handler, Ctrl-C."""
-    if not isinstance(error, Exception):
-        return True
-    traceback = traceback_of(error)
-    while traceback is not None:
-        filename = traceback.tb_frame.f_code.co_filename
-        if filename.startswith(_OURS):
-            pass
-        elif not filename.startswith((_LIBRARY, "<frozen ")) or _SITE in filename:
-            return True
-        traceback = traceback.tb_next
-    return False
+def _code_of(handler: Any) -> CodeType | None:
+    """The code that a handler runs, if it is written in Python."""
+    while isinstance(handler, functools.partial):
+        handler = handler.func
+    if not isinstance(handler, FunctionType | MethodType):
+        handler = vars(type(handler)).get("__call__")
+    code = getattr(handler, "__code__", None)
+    return code if isinstance(code, CodeType) else None
