@@ -8,12 +8,11 @@ from typing import Final, NamedTuple
 
 from daifu_bc import pyversion
 from daifu_bc.analysis.code import ExceptionEntry
-from daifu_bc.analysis.flow import Flow, op_set
+from daifu_bc.analysis.flow import SAVED, Flow, op_set
 from daifu_bc.analysis.handlers import may_catch
 
 _RAISE: Final = opcode.opmap["RAISE_VARARGS"]
 _RERAISE: Final = opcode.opmap["RERAISE"]
-_POP_EXCEPT: Final = opcode.opmap["POP_EXCEPT"]
 _RESUME: Final = opcode.opmap["RESUME"]
 _RETURN_GENERATOR: Final = opcode.opmap["RETURN_GENERATOR"]
 #: Instructions that cannot raise; a run of nothing else needs no barrier.
@@ -135,10 +134,20 @@ def covers(flow: Flow, place: int, entry: ExceptionEntry | None, depth: int) -> 
         return True
     if entry.depth > depth:
         return False  # the handler wants temporaries of the expression: it runs first, then comes the barrier
-    if flow.instructions[place].opcode == _RERAISE and _only_cleans(flow, entry):
-        # Its own handler's clean-up comes first. Behind a POP_EXCEPT that is over, and this is the level around it.
-        return place > 0 and flow.instructions[place - 1].opcode == _POP_EXCEPT
+    if (
+        flow.instructions[place].opcode == _RERAISE
+        and _only_cleans(flow, entry)
+        and _raises_its_own(flow, place)
+    ):
+        return False  # its handler's clean-up comes first
     return entry.depth < depth or not may_catch(flow, entry)
+
+
+def _raises_its_own(flow: Flow, place: int) -> bool:
+    """Whether a re-raise is of the exception that its own handler has taken up, and not of one further inside."""
+    stack = flow.stacks[place] or ()
+    saved = [origin for kind, origin in stack if kind == SAVED]
+    return bool(saved) and saved[-1] == stack[-1][1]
 
 
 def _only_cleans(flow: Flow, entry: ExceptionEntry) -> bool:
