@@ -69,14 +69,14 @@ class Options:
         crashes: failing calls.
         crashes_without_statement: failing calls in lambdas, generator expressions and second items of a ``with``,
             for which skipping the statement is not defined.
-        exits: context managers that fail when they are left: what failed cannot be asked to leave again.
+        async_exits: context managers of ``async with`` that fail while they are left, and cannot be asked again.
         leaves_finally: ``break``, ``continue`` and ``return`` in a ``finally`` body: whether the program handles
             an exception that they end is for nobody to say.
     """
 
     crashes: bool = True
     crashes_without_statement: bool = True
-    exits: bool = True
+    async_exits: bool = True
     leaves_finally: bool = False
 
 
@@ -407,11 +407,11 @@ class Writer:
         self.block(replace(scope, loop=True))
         self.loop_else(scope)
 
-    def manager(self, scope: Scope, *, crashes: bool) -> str:
+    def manager(self, scope: Scope, *, crashes: bool, exits: bool = True) -> str:
         """A context manager, entered with a failing call or not."""
         name = self.fresh()
         if crashes and self._options.crashes and self.chance(40):
-            where = self.one_of(["enter", "exit"]) if self._options.exits else "enter"
+            where = self.one_of(["enter", "exit"]) if exits else "enter"
             key = self._key(live=where == "exit")
             return f"⟨{key}⟩Guard({name}, {where!r}, key={key})"
         argument = f"({name}, {self.value(scope)})" if crashes else str(name)
@@ -432,7 +432,8 @@ class Writer:
 
     def async_guarded(self, scope: Scope) -> None:
         """Async with."""
-        self.out(f"async with {self.manager(scope, crashes=True)} as m:")
+        manager = self.manager(scope, crashes=True, exits=self._options.async_exits)
+        self.out(f"async with {manager} as m:")
         self.block(scope)
 
     def attempt(self, scope: Scope) -> None:
@@ -560,7 +561,7 @@ class Writer:
             forms.append(f"raise Expected({self.fresh()})")
             if scope.handling and scope.leave:
                 forms.append("raise")
-        condition = self.one_of([f"{self.atom()} > 1", f"{self.value(scope)} != 1", "True"])
+        condition = self.one_of([f"{self.atom()} > 1", f"{self.value(scope)} != 1", "a == a"])
         self.out(f"if {condition}:")
         with self.indented():
             self.out(self.one_of(forms))

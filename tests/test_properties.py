@@ -21,7 +21,7 @@ needs_continuation_hook = pytest.mark.skipif(
 
 WITHOUT_CRASHES = Options(crashes=False, leaves_finally=True)
 WITH_CRASHES = Options()
-FOR_RETRY = Options(exits=False)
+FOR_RETRY = Options(async_exits=False)
 FOR_SKIP = Options(crashes_without_statement=False)
 
 

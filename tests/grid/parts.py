@@ -588,8 +588,8 @@ ORIGINS = (
             say("outside")
             return w
         """,
-        without="pass surgery action",
-        why="a manager that was asked to leave, and failed, is not there to be asked again",
+        without="surgery",
+        why="the manager that fails is live: an edit of the header does not replace it",
     ),
     _part(
         "__enter__ of the program",
