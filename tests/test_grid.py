@@ -25,6 +25,7 @@ OPEN = {
         "function without source / finally body, exception on its way / conditional expression / lambda",
         "function without source / else of for / elif header / C",
         "class body / for with break / chained targets / list comprehension",
+        "match statement",
         "function without source / if body / for header / list comprehension",
         "closure / with in for in try / default of a parameter / lambda",
         "function without source / break through finally / with header / list comprehension",
