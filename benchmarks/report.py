@@ -92,8 +92,20 @@ def markdown(machine: dict[str, Any], figures: list[Figure]) -> str:
 def save(path: Path, machine: dict[str, Any], figures: list[Figure]) -> None:
     """Write a file of results."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    content = {"machine": machine, "figures": [figure.as_json() for figure in figures]}
-    path.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    lines = [json.dumps(_rounded(figure.as_json()), ensure_ascii=False) for figure in figures]
+    # A line for each figure, so that differences can be read.
+    head, body = json.dumps(machine, ensure_ascii=False), ",\n".join(lines)
+    text = f'{{"machine": {head},\n"figures": [\n{body}\n]}}\n'
+    path.write_text(text, encoding="utf-8")
+
+
+def _rounded(value: Any) -> Any:
+    """The same with numbers of five digits."""
+    if isinstance(value, float):
+        return float(f"{value:.5g}")
+    if isinstance(value, dict):
+        return {key: _rounded(part) for key, part in value.items()}
+    return [_rounded(part) for part in value] if isinstance(value, (list, tuple)) else value
 
 
 def load(path: Path) -> tuple[dict[str, Any], list[Figure]]:
