@@ -17,7 +17,7 @@ from fuzz.case import Case, Report
 
 ROOT = Path(__file__).resolve().parent.parent
 CASES_PER_PROCESS = 1000
-STDERR_TAIL = 3000
+STDERR_SHARE = 2500
 
 
 class Examination:
@@ -120,6 +120,9 @@ class Examination:
         self._process.kill()
         status = self._process.wait()
         self._stderr.seek(0)
-        said = self._stderr.read().decode(errors="replace")[-STDERR_TAIL:]
+        said = self._stderr.read().decode(errors="replace")
+        if len(said) > 2 * STDERR_SHARE:
+            # The Python frames come first; from 3.14 a long stack of C functions follows them.
+            said = f"{said[:STDERR_SHARE]}\n[...]\n{said[-STDERR_SHARE:]}"
         self.stop()
         return f"{what}, exit status {status}; stderr:\n{said}"

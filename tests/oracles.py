@@ -35,7 +35,7 @@ __all__ = [
 
 ROOT = Path(__file__).resolve().parent.parent
 TIMEOUT_SECONDS = float(os.environ.get("DAIFU_TEST_TIMEOUT", "30"))
-STDERR_TAIL = 2500
+STDERR_SHARE = 2500
 JOBS_PER_PROCESS = 2000
 
 
@@ -119,7 +119,10 @@ class Worker:
         self._process.kill()
         status = self._process.wait()
         self._stderr.seek(0)
-        said = self._stderr.read().decode(errors="replace")[-STDERR_TAIL:]
+        said = self._stderr.read().decode(errors="replace")
+        if len(said) > 2 * STDERR_SHARE:
+            # The Python frames come first; from 3.14 a long stack of C functions follows them.
+            said = f"{said[:STDERR_SHARE]}\n[...]\n{said[-STDERR_SHARE:]}"
         self.stop()
         return f"{what}, exit status {status}; stderr:\n{said}"
 
