@@ -141,7 +141,8 @@ def _plan(edit: Edit, captured: Capture) -> _Plan:
 def _left_out(old: ast.Module, new: ast.Module, *, body_runs: bool) -> list[str]:
     """What has changed and is not taken: statements outside of functions, functions that are gone."""
     notes = []
-    gone = [path for path in dict(definitions(old)) if path not in dict(definitions(new))]
+    present = dict(definitions(new))
+    gone = [path for path in dict(definitions(old)) if path not in present]
     if gone:
         notes.append(f"gone from the text, but left as it was: {', '.join(gone)}")
     if not body_runs:
