@@ -35,6 +35,13 @@ def flow_of(code: CodeType) -> Flow:
     return flow
 
 
+def forget(code: CodeType) -> None:
+    """Drops what is kept of a pristine code object; it is worked out again if somebody asks."""
+    _kept.pop(id(code), None)
+    for key in [key for key, known in _built.items() if known.located.flow.code is code]:
+        del _built[key]
+
+
 def continuation_from(flow: Flow, start: Start) -> Continuation:
     """The continuation of a body from a start; the same one for the same start, as long as it is among the recent.
 

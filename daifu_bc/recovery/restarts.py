@@ -33,6 +33,11 @@ def statements_of(flow: Flow) -> Statements:
     return made
 
 
+def forget(code: CodeType) -> None:
+    """Drops what is kept of a pristine code object; it is worked out again if somebody asks."""
+    _tables.pop(id(code), None)
+
+
 class _Covering(NamedTuple):
     kind: str
     target: int

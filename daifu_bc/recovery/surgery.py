@@ -100,6 +100,17 @@ def _compile(tree: ast.Module, edit: Edit) -> CodeType:
         raise Refusal("the new text cannot be compiled", place=edit.new_name, why=str(error)) from None
 
 
+def _vaccinated(code: CodeType, edit: Edit) -> CodeType:
+    """Vaccinated code of the new text, known to be of that text; what it defines is vaccinated too."""
+    built = vaccinate_code(code)
+    work = [built]
+    while work:
+        known = pristine(work.pop())
+        editions.register(known, edit.new_source)
+        work += [constant for constant in known.co_consts if isinstance(constant, CodeType)]
+    return built
+
+
 def _plan(edit: Edit, captured: Capture) -> _Plan:
     tree = parse_text(edit.new_source, edit.new_name)
     module = _compile(tree, edit)
@@ -116,7 +127,8 @@ def _plan(edit: Edit, captured: Capture) -> _Plan:
         crashed = _key_of(captured.code, old_tree)
     nodes = _by_key(old_tree), _by_key(tree)
     for key in changed:
-        code = new[key]
+        built = _vaccinated(new[key], edit)
+        code = pristine(built)
         given = changed_defaults(nodes[0].get(key), nodes[1].get(key), edit.scope)
         functions = [function for old in live.get(key, []) for function in holders[id(old)]]
         if key == crashed and _same_file(captured, edit):
@@ -127,7 +139,7 @@ def _plan(edit: Edit, captured: Capture) -> _Plan:
             plan.defaults.append((functions, given))
         if functions:
             check_swap(functions, code)
-            plan.swaps.append((key[0], functions, vaccinate_code(code)))
+            plan.swaps.append((key[0], functions, built))
         elif key != crashed and "<locals>" in key[0]:
             plan.notes.append(f"{key[0]} is new as soon as its outer function runs again")
     if plan.flow is None and _same_file(captured, edit):
@@ -179,7 +191,7 @@ def _transfer_unnamed(
         if not plan.edit.alone and [text_of(node) for node in old.body] != [
             text_of(node) for node in new.body
         ]:
-            plan.flow, plan.place, notes = transfer(captured, module, new)
+            plan.flow, plan.place, notes = transfer(captured, pristine(_vaccinated(module, plan.edit)), new)
             plan.notes += notes
         return
     if not code.co_flags & inspect.CO_OPTIMIZED and not code.co_name.startswith("<"):
@@ -201,7 +213,7 @@ def _transfer_unnamed(
                 other.co_names,
             )
         ):
-            plan.flow, plan.place, notes = transfer(captured, other, new)
+            plan.flow, plan.place, notes = transfer(captured, pristine(_vaccinated(other, plan.edit)), new)
             plan.notes += notes
             return
 
@@ -213,7 +225,7 @@ def _transfer_class(
     codes = {key: code for code, key in _ranked(module)}
     code = codes.get(_key_of(captured.code, old))
     if code is not None and not _says_the_same(captured.code, code):
-        plan.flow, plan.place, notes = transfer(captured, code, new)
+        plan.flow, plan.place, notes = transfer(captured, pristine(_vaccinated(code, plan.edit)), new)
         plan.notes += notes
 
 

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import gc
+from collections import deque
 from collections.abc import Iterable
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, Final
 
 from daifu_bc.errors import Refusal
-from daifu_bc.recovery import observers
+from daifu_bc.recovery import bodies, observers, restarts
+from daifu_bc.rewrite.barrier import pristine
+
+# The code that was replaced lately. What is known of older code is dropped: hardly anybody asks for it again, and the
+# search for functions below passes every object that is kept.
+_KEPT_REPLACED: Final = 4
+_replaced: Final[deque[CodeType]] = deque()
 
 
 def functions_with(codes: Iterable[CodeType]) -> dict[int, list[FunctionType]]:
@@ -87,7 +94,18 @@ def swap(functions: Iterable[FunctionType], code: CodeType) -> int:
     """Gives functions new code, in one assignment each; how many there were."""
     count = 0
     for function in functions:
+        _note_replaced(pristine(function.__code__))
         function.__code__ = code
         count += 1
     observers.replaced()
     return count
+
+
+def _note_replaced(code: CodeType) -> None:
+    if any(code is other for other in _replaced):
+        return
+    _replaced.append(code)
+    if len(_replaced) > _KEPT_REPLACED:
+        old = _replaced.popleft()
+        bodies.forget(old)
+        restarts.forget(old)
