@@ -19,7 +19,6 @@ pytestmark = pytest.mark.skipif(oracles.needs_engine(), reason="there is no engi
 
 #: What the engine does not do rightly yet, by remedy: to be mended, and then taken out of here.
 OPEN = {
-    "skip": {"crash inside finally block"},
     "surgery": {
         "function without source / for over a text / for header / list comprehension",
         "function without source / finally body, exception on its way / conditional expression / lambda",

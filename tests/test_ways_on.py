@@ -213,6 +213,27 @@ def run(items):
 print(run([5, 0, 2]))
 """
 
+COPIES = """
+def run(last):
+    try:
+        for i in range(3):
+            try:
+                if i == 1:
+                    continue
+                if i == last:
+                    raise KeyError(i)
+                print('try', i)
+            finally:
+                x = 1 // (2 - i)
+                print('finally', i)
+                print('end', i)
+            print('after', i)
+    except KeyError as error:
+        print('error', error)
+run(9)
+run(2)
+"""
+
 
 def run(folder: Path, program: str, playbook: str, *options: str) -> subprocess.CompletedProcess[str]:
     (folder / "pyproject.toml").touch()  # so that the project ends here
@@ -244,6 +265,9 @@ def run(folder: Path, program: str, playbook: str, *options: str) -> subprocess.
         env=os.environ | {"PYTHONPATH": path},
     )
 
+
+#: What `COPIES` prints up to the crash.
+BEFORE = "try 0\nfinally 0\nend 0\nafter 0\nfinally 1\nend 1\n"
 
 CASES = {
     "return through finally": (
@@ -295,6 +319,16 @@ CASES = {
         LAST,
         "skip\n---\nskip\n---\nskip\n",
         "in 'k'\nnamed 2 group\n",
+    ),
+    "skip in a finally that stands in the code several times": (
+        COPIES,
+        "skip\n---\nskip\n",
+        BEFORE + "try 2\nfinally 2\nend 2\nafter 2\n" + BEFORE + "finally 2\nend 2\nerror 2\n",
+    ),
+    "goto in a finally that stands in the code several times": (
+        COPIES,
+        "goto 14\n---\ngoto 14\n",
+        BEFORE + "try 2\nend 2\nafter 2\n" + BEFORE + "end 2\nerror 2\n",
     ),
     "goto the end": (LOOPS, "goto 8\n", "[2, 'after']\n"),
 }

@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import inspect
 import weakref
+from collections.abc import Callable, Iterable
 from types import CodeType
 from typing import Final, NamedTuple
 
 from daifu_bc.analysis.code import cells_at_start
 from daifu_bc.analysis.flow import EXIT, EXIT_SELF, ITERATOR, VALUE, Flow, Stack
 from daifu_bc.analysis.handlers import FINALLY, WITH_EXIT, chain, chain_from, handler_at
+from daifu_bc.analysis.items import SAVED
 from daifu_bc.analysis.statements import Statement, Statements, parse
 from daifu_bc.errors import NoPoint
 from daifu_bc.rewrite.continuation import Start
@@ -36,6 +38,18 @@ def statements_of(flow: Flow) -> Statements:
 def forget(code: CodeType) -> None:
     """Drops what is kept of a pristine code object; it is worked out again if somebody asks."""
     _tables.pop(id(code), None)
+
+
+def reached(place: int, ways: Callable[[int], Iterable[int]]) -> set[int]:
+    """All places to which a way leads from one, itself included."""
+    seen = {place}
+    work = [place]
+    while work:
+        for following in ways(work.pop()):
+            if following not in seen:
+                seen.add(following)
+                work.append(following)
+    return seen
 
 
 class _Covering(NamedTuple):
@@ -197,6 +211,32 @@ class Restarts:
             if owner is not None and owner.within(statement) and self.flow.stacks[place] is not None
         ]
 
+    def copy_that_crashed(self, region: set[int]) -> set[int]:
+        """The places of a region that hang together with the crash; empty if that is not in the region.
+
+        The body of a `finally` stands in the bytecode once for each way into it.
+        """
+        ways: dict[int, set[int]] = {place: set() for place in region}
+        for place in region:
+            for after in self.flow.successors(place):
+                if after in region:
+                    ways[place].add(after)
+                    ways[after].add(place)
+        return reached(self.place, ways.__getitem__) if self.place in region else set()
+
+    def _in_same_copy(self, places: list[int]) -> list[int]:
+        """Those of some places that lie in the copy of a `finally` that is being run; all if none do."""
+        statement = self.statement
+        while statement is not None and statement.parent is not None:
+            block = getattr(statement.parent.node, "finalbody", [])
+            if statement.node in block:
+                mine = [other for other in self.statements.all() if other.node in block]
+                copy = self.copy_that_crashed({place for other in mine for place in self.region(other)})
+                if found := [place for place in places if place in copy]:
+                    return found
+            statement = statement.parent
+        return places
+
     def finally_between(self, target: int | None) -> set[int]:
         """Handlers of `finally` blocks that cover the crash, and not the target (None: leaving the function)."""
         flow = self.flow
@@ -238,7 +278,9 @@ class Restarts:
                 f"line {line} lies inside a loop, a `with`, an `except` or a `finally` that is not being run now",
                 remedy="Choose the line where that block begins.",
             )
-        for place in fitting:
+        # First those that keep an exception that is on its way through a `finally`.
+        kinds = self.flow.kinds
+        for place in sorted(self._in_same_copy(fitting), key=lambda place: -kinds(place).count(SAVED)):
             if not self.finally_between(place):
                 return self.start_at(place)
         raise NoPoint(

@@ -8,7 +8,7 @@ from typing import Final
 from daifu_bc.analysis.flow import Stack
 from daifu_bc.analysis.statements import Statement
 from daifu_bc.errors import NoPoint
-from daifu_bc.recovery.restarts import Restarts
+from daifu_bc.recovery.restarts import Restarts, reached
 from daifu_bc.rewrite.continuation import Start
 
 _LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
@@ -40,8 +40,34 @@ class Skip:
         return found
 
     def _after(self, statement: Statement, base: Stack) -> Start | None:
-        flow = self.restarts.flow
         region = set(self.restarts.region(statement))
+        good, halves = self._ways_out(statement, base, self.restarts.copy_that_crashed(region))
+        if not good and not halves:
+            # A `raise`; or, without source, a line whose code does not hang together.
+            good, halves = self._ways_out(statement, base, region)
+        if halves:
+            return Start(halves[0], self.restarts.open, self.restarts.bound, half=True)
+        if statement.node is None:
+            return self._behind_line(region, good, base)
+        sibling = self._sibling(statement)
+        if good:
+            for place in good if sibling is not None else []:
+                owner = self.restarts.statements.of[place]
+                if owner is not None and sibling is not None and owner.within(sibling):
+                    return self.restarts.start_at(place)
+            behind = [place for place in good if place > self.restarts.place]
+            return self.restarts.start_at((behind or good)[0])
+        if sibling is not None:
+            inside = [
+                place for place in self.restarts.region(sibling) if self.restarts.flow.stacks[place] == base
+            ]
+            starts = [place for place in inside if self.restarts.statements.is_start(place)]
+            return self.restarts.start_at(starts[0]) if starts else self._after(sibling, base)
+        return self._after_block(statement, base)
+
+    def _ways_out(self, statement: Statement, base: Stack, region: set[int]) -> tuple[list[int], list[int]]:
+        """Where the run may go on behind a region, and where it may in the second half of a fused instruction."""
+        flow = self.restarts.flow
         exits = {after for place in region for after in flow.successors(place) if after not in region}
         good = sorted(place for place in exits if flow.stacks[place] == base and flow.is_restart_point(place))
         if not isinstance(statement.node, ast.Return):
@@ -58,28 +84,12 @@ class Skip:
             and self.restarts.statements.begins_in_half(place)
             and (flow.stacks[place] or ())[:-1] == base
         )
-        if halves:
-            return Start(halves[0], self.restarts.open, self.restarts.bound, half=True)
-        if statement.node is None:
-            return self._behind_line(region, good, base)
-        sibling = self._sibling(statement)
-        if good:
-            for place in good if sibling is not None else []:
-                owner = self.restarts.statements.of[place]
-                if owner is not None and sibling is not None and owner.within(sibling):
-                    return self.restarts.start_at(place)
-            behind = [place for place in good if place > self.restarts.place]
-            return self.restarts.start_at((behind or good)[0])
-        if sibling is not None:
-            inside = [place for place in self.restarts.region(sibling) if flow.stacks[place] == base]
-            starts = [place for place in inside if self.restarts.statements.is_start(place)]
-            return self.restarts.start_at(starts[0]) if starts else self._after(sibling, base)
-        return self._after_block(statement, base)
+        return good, halves
 
     def _behind_line(self, region: set[int], good: list[int], base: Stack) -> Start | None:
         """Without source: where all ways out of the line come together, so that a header stands for all of its block."""
         if len(good) > 1:
-            common = set.intersection(*(self._reachable(place) for place in good))
+            common = set.intersection(*(reached(place, self.restarts.flow.successors) for place in good))
             joined = sorted(
                 place
                 for place in common - region
@@ -91,16 +101,6 @@ class Skip:
             behind = [place for place in good if place > self.restarts.place]
             return self.restarts.start_at((behind or good)[0])
         return self._next_start(base) or (self._ends(base) if self._returns(region) else None)
-
-    def _reachable(self, place: int) -> set[int]:
-        seen = {place}
-        work = [place]
-        while work:
-            for following in self.restarts.flow.successors(work.pop()):
-                if following not in seen:
-                    seen.add(following)
-                    work.append(following)
-        return seen
 
     def _returns(self, region: set[int]) -> bool:
         return any(self.restarts.flow.instructions[place].name.startswith("RETURN_") for place in region)
@@ -121,7 +121,7 @@ class Skip:
             return self._ends(base)
         region = self.restarts.region(parent)
         if isinstance(parent.node, _LOOPS):
-            for place in region:
+            for place in sorted(self.restarts.copy_that_crashed(set(region))) or region:
                 if flow.stacks[place] != base or not self.restarts.statements.is_start(place):
                     continue
                 looping = flow.instructions[place].name in ("FOR_ITER", "GET_ANEXT")
