@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dis
 import random
 import subprocess
@@ -594,6 +595,52 @@ def test_moved_lines(code: CodeType, pristine: CodeType) -> None:
     if at < len(pristine.co_linetable):
         refused(code.replace(co_linetable=bytes(table)), pristine, "positions have changed")
     refused(code.replace(co_linetable=code.co_linetable[:-1]), pristine, "the line table cannot be read")
+
+
+def test_impossible_lines(code: CodeType, pristine: CodeType) -> None:
+    """Each entry behind the body's, with a line far below the first one of any file."""
+    table = code.co_linetable
+    kept = len(pristine.co_linetable)
+    heads = [index for index in range(kept, len(table)) if table[index] & 0x80]
+    assert len(heads) > 3
+    for head in heads:
+        damaged = table[: head + 1] + bytes((0b1111111, 63)) + table[head + 2 :]
+        refused(code.replace(co_linetable=damaged), pristine, "its line is -", "its line is below 0")
+
+
+def test_lines_that_a_tree_has_brought_along() -> None:
+    """Code that is made from a tree without places has line 0 throughout, and so has what is added to it."""
+    tree = ast.parse("def f(x):\n    return g(x)")
+    for node in ast.walk(tree):
+        if hasattr(node, "lineno"):
+            node.lineno = node.end_lineno = 0
+    pristine = next(
+        constant for constant in compile(tree, "<tree>", "exec").co_consts if isinstance(constant, CodeType)
+    )
+    vaccinated = built(pristine)
+    assert 0 in {line for start, _, line in vaccinated.co_lines() if start >= len(pristine.co_code)}
+    verify(vaccinated, pristine)
+
+
+def test_moved_lines_of_a_continuation(monkeypatch: pytest.MonkeyPatch, pristine: CodeType) -> None:
+    """Each entry of the body's, moved by a line."""
+    code, shift = continued(monkeypatch, pristine, 3, EVERYTHING)
+    table = code.co_linetable
+    offset, moved = 0, 0
+    for index in range(len(table)):
+        if not table[index] & 0x80:
+            continue
+        kind = table[index] >> 3 & 15
+        if shift <= offset < shift + len(pristine.co_code) and kind in (10, 11, 13, 14):
+            damaged = bytearray(table)
+            if kind in (13, 14):
+                damaged[index + 1] ^= 2
+            else:
+                damaged[index] ^= 1 << 3  # from the same line to the next one, and back
+            moved += 1
+            refused(code.replace(co_linetable=bytes(damaged)), pristine, "positions have changed")
+        offset += 2 * ((table[index] & 7) + 1)
+    assert moved
 
 
 def test_changed_constants(code: CodeType, pristine: CodeType) -> None:

@@ -222,6 +222,7 @@ def _check_lines(listing: Listing, pristine: CodeType, body: _Body) -> None:
         offset = end
     if offset != listing.ends[-1]:
         listing.refuse_all(f"the line table covers {offset} bytes of {listing.ends[-1]}")
+    _check_added_lines(listing, pristine, body)
     if kept:
         return
     old = list(pristine.co_positions())
@@ -230,6 +231,21 @@ def _check_lines(listing: Listing, pristine: CodeType, body: _Body) -> None:
     for start in starts:
         if new[body.moved(start) // 2] != old[start // 2]:
             listing.refuse_all("the body's positions have changed", where=f", offset {body.moved(start)}")
+
+
+def _check_added_lines(listing: Listing, pristine: CodeType, body: _Body) -> None:
+    """What was added has lines that can be those of a file: tracebacks and debuggers look them up."""
+    first, last = body.first, body.last
+    for start, end, line in listing.code.co_lines():
+        # 3.11 gives None for a line below 0; entries without a line have been refused before.
+        if (line is not None and line >= 1) or (start >= first and end <= last):
+            continue
+        if line is not None and line in {known for _, _, known in pristine.co_lines()}:
+            continue  # compiled from a tree with lines of its own
+        at = start if start < first else max(start, last)
+        place = next(place for place, stop in enumerate(listing.ends) if stop > at)
+        found = "below 0" if line is None else str(line)
+        listing.refuse(f"its line is {found}", place, "lines are counted from 1")
 
 
 def _check_jumps(listing: Listing, body: _Body) -> None:
