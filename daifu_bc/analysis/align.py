@@ -8,6 +8,7 @@ import difflib
 import itertools
 from dataclasses import dataclass
 
+from daifu_bc.analysis.trees import said
 from daifu_bc.errors import NoPoint
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -31,25 +32,14 @@ class Aligned:
     again: int = 0
 
 
-def text_of(node: ast.AST) -> str:
+def text_of(node: ast.AST) -> object:
     """What a statement says; the bodies of definitions in it count as replaced and not as run."""
-    if isinstance(node, _DEFINITIONS):
-        shallow = type(node)(
-            **{field: getattr(node, field) for field in node._fields if hasattr(node, field)}
-        )
-        shallow.body = []
-        node = shallow
-    return ast.dump(node)
+    return said(node, ("body",) if isinstance(node, _DEFINITIONS) else ())
 
 
-def _header_of(node: ast.AST) -> str:
+def _header_of(node: ast.AST) -> object:
     """A compound statement without its blocks."""
-    fields = {
-        field: ([] if field in _BLOCKS else getattr(node, field))
-        for field in node._fields
-        if hasattr(node, field)
-    }
-    return type(node).__name__ + ast.dump(type(node)(**fields))
+    return said(node, _BLOCKS)
 
 
 def _path(body: list[ast.stmt], target: ast.stmt) -> list[tuple[ast.AST | None, str, int]] | None:

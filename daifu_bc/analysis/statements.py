@@ -18,6 +18,7 @@ from daifu_bc.analysis import editions
 from daifu_bc.analysis.dominance import dominators
 from daifu_bc.analysis.flow import Flow, Stack
 from daifu_bc.analysis.regions import first_covered
+from daifu_bc.analysis.trees import compiled, place_of, tree_of
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module
 _COMPREHENSIONS: Final = frozenset({"<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>"})
@@ -70,42 +71,19 @@ def parse(code: CodeType) -> ast.Module | None:
     lines = editions.lines(code)
     if not lines:
         return None
-    known = _trees.get(code.co_filename)
-    if known is None or known.lines != lines:
-        try:
-            tree = ast.parse("\n".join(lines))
-            module = compile(tree, code.co_filename, "exec", code.co_flags & FUTURES, dont_inherit=True)
-        except (SyntaxError, ValueError, RecursionError):
-            return None
-        if len(_trees) > 32:
-            _trees.clear()
-        known = _trees[code.co_filename] = _Text(lines, tree, _places(module))
     # Text that was changed since, or is another program's: only what compiles to this very code is its source.
-    return (
-        known.tree
-        if (code.co_qualname, code.co_firstlineno, code.co_code, code.co_linetable) in known.codes
-        else None
-    )
+    text = "\n".join(lines)
+    wanted = place_of(code)
+    try:
+        for flags in {0: True, code.co_flags & FUTURES: True}:
+            if wanted in compiled(text, code.co_filename, flags).places:
+                return tree_of(text)
+    except (SyntaxError, ValueError, RecursionError):
+        pass
+    return None
 
 
-class _Text(NamedTuple):
-    lines: list[str]
-    tree: ast.Module
-    codes: frozenset[tuple[str, int, bytes, bytes]]
-
-
-_trees: dict[str, _Text] = {}
 FUTURES: Final = __future__.annotations.compiler_flag | __future__.barry_as_FLUFL.compiler_flag
-
-
-def _places(module: CodeType) -> frozenset[tuple[str, int, bytes, bytes]]:
-    found: set[tuple[str, int, bytes, bytes]] = set()
-    work = [module]
-    while work:
-        code = work.pop()
-        found.add((code.co_qualname, code.co_firstlineno, code.co_code, code.co_linetable))
-        work += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    return frozenset(found)
 
 
 def find_function(tree: ast.Module, code: CodeType) -> Function | None:
@@ -233,7 +211,17 @@ class Statements:
         if flow.code.co_name in _COMPREHENSIONS:
             return True
         before = self.predecessors(place)
-        return not before or any(here < first or self.of[here] is not self.of[place] for here in before)
+        return not before or any(
+            here < first or self.of[here] is not self.of[place] or self._drops_another_ones(here)
+            for here in before
+        )
+
+    def _drops_another_ones(self, place: int) -> bool:
+        """Whether only what another statement has left is dropped here: the subject of a `match` (3.14+)."""
+        stack = self.flow.stacks[place]
+        if self.flow.instructions[place].name != "POP_TOP" or not stack or self.flow.is_restart_point(place):
+            return False
+        return self.of[self.flow.index[stack[-1][1]]] is not self.of[place]
 
     def _begins_inside(self, place: int) -> bool:
         flow = self.flow

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
 
+from daifu_bc.analysis.trees import said
 from daifu_bc.errors import Refusal
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -67,12 +68,12 @@ def changed_defaults(old: Function | None, new: Function | None, scope: dict[str
     return Defaults(positional, keyword)
 
 
-def _said(node: Function) -> tuple[list[str], list[str], list[str]]:
+def _said(node: Function) -> tuple[list[object], list[object], list[str]]:
     arguments = node.args
     names = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
     return (
-        [ast.dump(one) for one in arguments.defaults],
-        ["" if one is None else ast.dump(one) for one in arguments.kw_defaults],
+        [said(one) for one in arguments.defaults],
+        [said(one) for one in arguments.kw_defaults],
         names,
     )
 

@@ -16,6 +16,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from daifu_bc.analysis import editions, sources
+from daifu_bc.analysis.trees import tree_of
 from daifu_bc.errors import Refusal
 from daifu_bc.recovery.capture import Capture
 from daifu_bc.recovery.frames import FrameView
@@ -220,9 +221,10 @@ def _node_at(tree: ast.Module, qualname: str) -> Definition | None:
     return found
 
 
-def definitions(tree: ast.Module) -> Iterator[tuple[str, Definition]]:
+@functools.lru_cache(maxsize=2)
+def definitions(tree: ast.Module) -> tuple[tuple[str, Definition], ...]:
     """The definitions in a tree with their qualified names, in the order of the text."""
-    yield from _definitions_in(tree.body, "")
+    return tuple(_definitions_in(tree.body, ""))
 
 
 def _definitions_in(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, Definition]]:
@@ -240,12 +242,6 @@ def _definitions_in(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, De
             yield from _definitions_in(part.body, prefix)
 
 
-@functools.lru_cache(maxsize=8)
-def _parsed(source: str) -> ast.Module:
-    """A tree that nobody changes."""
-    return ast.parse(source)
-
-
 def parse_text(source: str, filename: str) -> ast.Module:
     """The syntax tree of new text.
 
@@ -253,7 +249,7 @@ def parse_text(source: str, filename: str) -> ast.Module:
         Refusal: it is no valid Python.
     """
     try:
-        return _parsed(source)
+        return tree_of(source)
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None)
         where = f"{filename}:{line}" if line else filename

@@ -11,6 +11,7 @@ from types import CodeType, FunctionType
 from daifu_bc.analysis import editions
 from daifu_bc.analysis.align import text_of
 from daifu_bc.analysis.flow import Flow
+from daifu_bc.analysis.trees import compiled, said
 from daifu_bc.errors import Refusal
 from daifu_bc.recovery.capture import Capture
 from daifu_bc.recovery.defaults import Defaults, changed_defaults
@@ -93,8 +94,10 @@ def operate(operation: Operation, *, check: bool) -> Result:
     return Result("\n".join([*lines, *notes]), going.flow, going.place, going.values)
 
 
-def _compile(tree: ast.Module, edit: Edit) -> CodeType:
+def _compile(tree: ast.Module | str, edit: Edit) -> CodeType:
     try:
+        if isinstance(tree, str):
+            return compiled(tree, edit.new_name).module
         return compile(tree, edit.new_name, "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:
         raise Refusal("the new text cannot be compiled", place=edit.new_name, why=str(error)) from None
@@ -113,7 +116,7 @@ def _vaccinated(code: CodeType, edit: Edit) -> CodeType:
 
 def _plan(edit: Edit, captured: Capture) -> _Plan:
     tree = parse_text(edit.new_source, edit.new_name)
-    module = _compile(tree, edit)
+    module = _compile(edit.new_source, edit)
     editions.register(module, edit.new_source)
     old_tree = parse_text(edit.old_source, edit.filename)
     plan = _Plan(edit)
@@ -305,7 +308,7 @@ def _changed(
         for key, node in after.items()
         if key in before
         and _lines_of(before[key], lines[0]) != _lines_of(node, lines[1])
-        and ast.dump(before[key]) != ast.dump(node)
+        and said(before[key]) != said(node)
     ]
 
 
