@@ -6,7 +6,6 @@ import gc
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -23,8 +22,7 @@ from fuzz.continuing import Choice, Observer
 from fuzz.instrument import PART_OF_STATEMENT, restart_points
 from fuzz.open_names import opened
 from tests.oracles import differences
-from tests.programs import engine
-from tests.programs.run import Job, Outcome, run
+from tests.programs.run import Job, Outcome, Watcher, run
 from tests.programs.world import Plan
 
 #: Runs of one program in which spots at which nothing can be tried are found and left out.
@@ -181,11 +179,8 @@ class Examiner:
         return report
 
     def _observed(self, source: str, observer: Observer) -> Outcome:
-        with (
-            mock.patch.object(engine, "vaccinated", observer.prepared),
-            mock.patch.object(engine, "continuing_everywhere", partial(engine.responding, observer.respond)),
-        ):
-            seen = self._run("continued", Job(source, form="continued"))
+        self._stage("continued")
+        seen = run(Job(source, form="held"), self._folder, Watcher(observer.prepared, observer.respond))
         observer.end()
         gc.collect()
         return seen

@@ -27,7 +27,6 @@ __all__ = [
     "Plan",
     "differences",
     "run_anew",
-    "run_continued",
     "run_held",
     "run_plain",
     "run_skipping",
@@ -176,11 +175,6 @@ def run_held(
         sourceless=sourceless,
     )
     return _worker.run(job)
-
-
-def run_continued(source: str, plan: Plan | None = None) -> Outcome:
-    """Run the program, going on in a continuation at each restart point that is reached."""
-    return _worker.run(Job(source, form="continued", plan=plan or Plan()))
 
 
 def differences(expected: Outcome, seen: Outcome, *, places: bool = True, columns: bool = False) -> list[str]:

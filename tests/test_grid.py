@@ -17,31 +17,12 @@ from tests.oracles import Outcome, Plan, differences, run_held, run_plain, run_s
 
 pytestmark = pytest.mark.skipif(oracles.needs_engine(), reason="there is no engine yet")
 
-#: What the engine does not do rightly yet, by remedy: to be mended, and then taken out of here.
-OPEN = {
-    "surgery": {
-        "function without source / for over a text / for header / list comprehension",
-        "function without source / finally body, exception on its way / conditional expression / lambda",
-        "function without source / else of for / elif header / C",
-        "class body / for with break / chained targets / list comprehension",
-        "match statement",
-        "function without source / if body / for header / list comprehension",
-        "closure / with in for in try / default of a parameter / lambda",
-        "function without source / break through finally / with header / list comprehension",
-    },
-}
-
 PROGRAMS = [*named_programs().values(), *systematic_programs()]
 
 
 def with_remedy(remedy: str) -> pytest.MarkDecorator:
     """Parametrize a test by the programs on which the remedy can be tried."""
-    left_out = OPEN.get(remedy, set())
-    chosen = [
-        program
-        for program in PROGRAMS
-        if remedy in program.remedies and program.runs_here() and program.name not in left_out
-    ]
+    chosen = [program for program in PROGRAMS if remedy in program.remedies and program.runs_here()]
     return pytest.mark.parametrize("program", chosen, ids=[program.name for program in chosen])
 
 

@@ -5,24 +5,31 @@ The number of examples of a property is set by the profile (``HYPOTHESIS_PROFILE
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import assume, event, given, note
 from hypothesis import strategies as st
 
+from fuzz.case import Case
+from fuzz.process import Examination
 from tests import oracles
-from tests.oracles import Outcome, Plan, differences, run_continued, run_held, run_plain, run_skipping
-from tests.programs import engine
+from tests.oracles import Outcome, Plan, differences, run_held, run_plain, run_skipping
 from tests.strategies import Options, WrittenProgram, programs
 
 needs_engine = pytest.mark.skipif(oracles.needs_engine(), reason="there is no engine yet")
-needs_continuation_hook = pytest.mark.skipif(
-    not engine.can_continue_everywhere(), reason="the engine does not offer to continue everywhere yet"
-)
 
 WITHOUT_CRASHES = Options(crashes=False, leaves_finally=True)
 WITH_CRASHES = Options()
 FOR_RETRY = Options(async_exits=False)
 FOR_SKIP = Options(crashes_without_statement=False)
+
+
+@pytest.fixture(scope="module")
+def examination() -> Iterator[Examination]:
+    """The process in which programs go on in continuations."""
+    with Examination() as running:
+        yield running
 
 
 def usable(outcome: Outcome) -> Outcome:
@@ -115,8 +122,12 @@ def test_surgery_gives_the_run_of_the_edited_text(program: WrittenProgram, data:
 
 
 @needs_engine
-@needs_continuation_hook
-@given(programs(WITHOUT_CRASHES))
-def test_going_on_anywhere_changes_nothing(program: WrittenProgram) -> None:
-    expected = usable(run_plain(program.source))
-    check(differences(expected, run_continued(program.source)))
+@given(programs(WITHOUT_CRASHES), st.integers(0, 1000), st.sampled_from([0, 25, 100]))
+def test_going_on_anywhere_changes_nothing(
+    examination: Examination, program: WrittenProgram, seed: int, own_code: int
+) -> None:
+    # At each restart point that the run reaches, the first time it gets there.
+    report = examination.examine(Case("continuation", program.source, {"seed": seed, "own_code": own_code}))
+    assume(report.usable)
+    event("goes on in continuations" if report.holds else "reaches no restart point")
+    check(report.found)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import oracles
+
 RETURN = """
 log = []
 def through_with(n):
@@ -266,6 +268,26 @@ def run(folder: Path, program: str, playbook: str, *options: str) -> subprocess.
     )
 
 
+MATCH = """
+from flaky import bad
+def sort(things):
+    match next(things):
+        case 0 | 1: x = bad('small')
+        case [first, *rest]:
+            x = bad(('list', first, *rest))
+        case {'key': item}:
+            x = bad(('map', item))
+        case str() as text if text:
+            x = bad(('text', text))
+        case _: x = bad('other')
+    return x
+def run():
+    for thing in (1, [1, 2], {'key': 3}, 'abc', None):
+        print(sort(iter([thing])))
+run()
+"""
+
+
 #: What `COPIES` prints up to the crash.
 BEFORE = "try 0\nfinally 0\nend 0\nafter 0\nfinally 1\nend 1\n"
 
@@ -330,6 +352,11 @@ CASES = {
         "goto 14\n---\ngoto 14\n",
         BEFORE + "try 2\nend 2\nafter 2\n" + BEFORE + "end 2\nerror 2\n",
     ),
+    "the subject of a match is not evaluated again": (
+        MATCH,
+        "pass\n---\n" * 4 + "pass\n",
+        "small\n('list', 1, 2)\n('map', 3)\n('text', 'abc')\nother\n",
+    ),
     "goto the end": (LOOPS, "goto 8\n", "[2, 'after']\n"),
 }
 
@@ -348,6 +375,65 @@ def test_a_generator_that_has_ended_is_said(tmp_path: Path) -> None:
     assert refused.returncode == 1
     skipped = run(tmp_path, ENDED, "skip\n")
     assert skipped.stdout == "1\n", skipped.stderr
+
+
+def test_surgery_without_source_goes_on_at_what_has_changed() -> None:
+    running = """
+def f(items):
+    doubled = [(lambda x: 2 * x)(item) for item in items]; say(doubled)
+    for item in doubled:
+        say(item)
+    if (
+        item > 0
+        and crash(item)
+    ):
+        say('yes')
+    return list(map(lambda x: x + crash(10), items))
+def main():
+    return f([1, 2])
+"""
+    # Other lines, and one statement a line.
+    edited = """
+def f(items):
+    doubled = [(lambda x: 2 * x)(item) for item in items]
+    say(doubled)
+    for item in doubled:
+        say(item)
+    if item > 0 and work(item): say('yes')
+    return list(map(lambda x: x + work(10), items))
+"""
+    seen = oracles.run_held(
+        running,
+        oracles.Plan("always"),
+        answers=[["surgery", "pass"]],
+        edited=edited,
+        sourceless=True,
+    )
+    assert not seen.refusals and not seen.death
+    assert seen.events == ["[2, 4]", "2", "4", "'yes'"]
+    assert seen.result == "[11, 12]"
+    assert seen.holds == 1
+
+
+def test_surgery_of_a_lambda_without_source() -> None:
+    running = """
+def f(items):
+    return list(map(lambda x: (say(x), crash(x))[1], items)), [(lambda: 1)()]
+def main():
+    return f([1, 2, 3])
+"""
+    seen = oracles.run_held(
+        running,
+        oracles.Plan("always"),
+        answers=[["surgery", "pass"]],
+        edited=running.replace("crash(", "work("),
+        sourceless=True,
+    )
+    assert not seen.refusals and not seen.death
+    # The running `map` has the old lambda: each element is held, and goes on in the new one.
+    assert seen.events == ["1", "1", "2", "2", "3", "3"]
+    assert seen.result == "([1, 2, 3], [1])"
+    assert seen.holds == 3
 
 
 def test_surgery_from_disk_after_a_look(tmp_path: Path) -> None:

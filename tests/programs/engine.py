@@ -26,11 +26,6 @@ def is_there() -> bool:
     return True
 
 
-def can_continue_everywhere() -> bool:
-    """Tell whether the engine offers to go on in a continuation at each restart point reached."""
-    return False
-
-
 def vaccinated(code: CodeType) -> CodeType:
     """Vaccinate a module's code with all that it contains."""
     barrier = importlib.import_module(f"{PACKAGE}.rewrite.barrier")
@@ -56,14 +51,6 @@ def responding(responder: Callable[[Any], None]) -> Iterator[None]:
     finally:
         policy.set_playbook(None)
         carriers.set_carrier("tests.programs.run", carriers.EVERY, None)
-
-
-@contextlib.contextmanager
-def continuing_everywhere() -> Iterator[None]:
-    """At each restart point that is reached, go on in a continuation."""
-    if not can_continue_everywhere():
-        raise NotImplementedError("the engine does not offer this yet")
-    yield
 
 
 @dataclass(frozen=True)

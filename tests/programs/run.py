@@ -32,8 +32,8 @@ class Job:
 
     Attributes:
         source: the program: a module; if it defines ``main``, that is called at the end.
-        form: ``plain``, ``skipping`` (plain, an injected crash ends its statement), ``held`` (vaccinated, holds
-            are answered) or ``continued`` (vaccinated, a continuation at each restart point reached).
+        form: ``plain``, ``skipping`` (plain, an injected crash ends its statement) or ``held`` (vaccinated, holds
+            are answered).
         plan: when the failing calls fail.
         answers: for each hold the words that answer it, the last one for all that follow; an injected exception
             only, any other is let go.
@@ -99,7 +99,20 @@ class _Capture:
         return True
 
 
-def run(job: Job, folder: Path) -> Outcome:
+@dataclasses.dataclass(frozen=True)
+class Watcher:
+    """Takes the place of what a held run does with code and holds.
+
+    Attributes:
+        prepared: makes the code that runs out of the module's code.
+        respond: answers a hold.
+    """
+
+    prepared: Callable[[CodeType], CodeType]
+    respond: Callable[[Any], None]
+
+
+def run(job: Job, folder: Path, watcher: Watcher | None = None) -> Outcome:
     """Run the job; files that it needs are written to `folder`."""
     path = folder / f"{MODULE_NAME}.py"
     edited_path = folder / "edited.py"
@@ -116,16 +129,15 @@ def run(job: Job, folder: Path) -> Outcome:
     stderr = io.StringIO()
     with _surroundings(world, module, outcome, stderr):
         try:
-            code = _code_of(job, filename)
+            code = _code_of(job, filename, watcher.prepared if watcher else engine.vaccinated)
         except Exception:
             outcome.death = f"no code to run: {traceback.format_exc()}"
             return outcome
         with contextlib.ExitStack() as stack:
             if job.form == "held":
                 edit = engine.Edit(str(edited_path), job.edited, whole_file=not job.sourceless)
-                stack.enter_context(engine.responding(_responder(job, outcome, edit)))
-            if job.form == "continued":
-                stack.enter_context(engine.continuing_everywhere())
+                respond = watcher.respond if watcher else _responder(job, outcome, edit)
+                stack.enter_context(engine.responding(respond))
             with _Capture() as captured:
                 outcome.result = show(_execute(code, module.__dict__))
         if captured.error is not None:
@@ -144,11 +156,11 @@ def _execute(code: CodeType, namespace: dict[str, Any]) -> object:
     return main() if callable(main) else None
 
 
-def _code_of(job: Job, filename: str) -> CodeType:
+def _code_of(job: Job, filename: str, vaccinated: Callable[[CodeType], CodeType]) -> CodeType:
     if job.form == "skipping":
         return compile_skipping(job.source, filename)
     code = compile(job.source, filename, "exec", dont_inherit=True)
-    return code if job.form == "plain" else engine.vaccinated(code)
+    return code if job.form == "plain" else vaccinated(code)
 
 
 def _responder(job: Job, outcome: Outcome, edit: engine.Edit) -> Callable[[Any], None]:
