@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 
@@ -16,6 +16,8 @@ from daifu_bc.errors import Refusal
 from daifu_bc.recovery.capture import Capture
 from daifu_bc.recovery.defaults import Defaults, changed_defaults
 from daifu_bc.recovery.edits import DEFINITIONS, Edit, Operation, definitions, edits_of, parse_text
+from daifu_bc.recovery.frames import FrameView
+from daifu_bc.recovery.likeness import counterpart, inside, saying
 from daifu_bc.recovery.swap import check as check_swap
 from daifu_bc.recovery.swap import functions_with, live_functions, swap
 from daifu_bc.recovery.transfer import transfer
@@ -62,7 +64,7 @@ def operate(operation: Operation, *, check: bool) -> Result:
     edits = list(edits_of(operation))
     if not edits:
         return Result("nothing has changed")
-    plans = [_plan(edit, operation.captured) for edit in edits]
+    plans = [_plan(edit, operation.captured, operation.frames) for edit in edits]
     swaps = [change for plan in plans for change in plan.swaps]
     added = [(node, plan.edit) for plan in plans for node in plan.added]
     going = next((plan for plan in plans if plan.flow is not None), None)
@@ -114,7 +116,7 @@ def _vaccinated(code: CodeType, edit: Edit) -> CodeType:
     return built
 
 
-def _plan(edit: Edit, captured: Capture) -> _Plan:
+def _plan(edit: Edit, captured: Capture, frames: Sequence[FrameView]) -> _Plan:
     tree = parse_text(edit.new_source, edit.new_name)
     module = _compile(edit.new_source, edit)
     editions.register(module, edit.new_source)
@@ -132,9 +134,12 @@ def _plan(edit: Edit, captured: Capture) -> _Plan:
     for key in changed:
         built = _vaccinated(new[key], edit)
         code = pristine(built)
-        given = changed_defaults(nodes[0].get(key), nodes[1].get(key), edit.scope)
         functions = [function for old in live.get(key, []) for function in holders[id(old)]]
-        if key == crashed and _same_file(captured, edit):
+        goes_on = key == crashed and _same_file(captured, edit)
+        # A function that is yet to be defined gets its defaults then, from the names that are known there.
+        needed = goes_on or bool(functions)
+        given = changed_defaults(nodes[0].get(key), nodes[1].get(key), edit.scope) if needed else None
+        if goes_on:
             plan.flow, plan.place, notes = transfer(captured, code, tree)
             plan.notes += notes
             plan.values = given.values(captured.code, code) if given is not None else {}
@@ -146,7 +151,7 @@ def _plan(edit: Edit, captured: Capture) -> _Plan:
         elif key != crashed and "<locals>" in key[0]:
             plan.notes.append(f"{key[0]} is new as soon as its outer function runs again")
     if plan.flow is None and _same_file(captured, edit):
-        _transfer_unnamed(plan, captured, old_tree, tree, module)
+        _transfer_unnamed(plan, captured, frames, old_tree, tree, module)
     if edit.old_source:
         plan.added = _additions(old_tree, tree)
         plan.notes += _left_out(old_tree, tree, body_runs=captured.code.co_name == "<module>")
@@ -186,7 +191,12 @@ def _same_file(captured: Capture, edit: Edit) -> bool:
 
 
 def _transfer_unnamed(
-    plan: _Plan, captured: Capture, old: ast.Module, new: ast.Module, module: CodeType
+    plan: _Plan,
+    captured: Capture,
+    frames: Sequence[FrameView],
+    old: ast.Module,
+    new: ast.Module,
+    module: CodeType,
 ) -> None:
     """The module's own body, a lambda or a generator expression: no function's name leads to their new code."""
     code = captured.code
@@ -200,25 +210,14 @@ def _transfer_unnamed(
     if not code.co_flags & inspect.CO_OPTIMIZED and not code.co_name.startswith("<"):
         _transfer_class(plan, captured, old, new, module)
         return
-    if not code.co_name.startswith("<") or not plan.edit.old_source:
+    if not code.co_name.startswith("<"):
         return
-    before = [other for other in _inside(_compile(old, plan.edit)) if other.co_qualname == code.co_qualname]
-    after = [other for other in _inside(module) if other.co_qualname == code.co_qualname]
-    for one, other in zip(before, after, strict=False):
-        same = one.co_code == code.co_code and one.co_firstlineno == code.co_firstlineno
-        if (
-            same
-            and len(before) == len(after)
-            and (one.co_code, one.co_consts, one.co_names)
-            != (
-                other.co_code,
-                other.co_consts,
-                other.co_names,
-            )
-        ):
-            plan.flow, plan.place, notes = transfer(captured, pristine(_vaccinated(other, plan.edit)), new)
-            plan.notes += notes
-            return
+    # Where there is no old text, the frames around it run the code that it is in.
+    around = [_compile(old, plan.edit)] if plan.edit.old_source else [view.code for view in frames]
+    other = counterpart(code, around, module)
+    if other is not None and saying(other) != saying(code):
+        plan.flow, plan.place, notes = transfer(captured, pristine(_vaccinated(other, plan.edit)), new)
+        plan.notes += notes
 
 
 def _transfer_class(
@@ -227,22 +226,15 @@ def _transfer_class(
     """The body of a class statement that is being run."""
     codes = {key: code for code, key in _ranked(module)}
     code = codes.get(_key_of(captured.code, old))
-    if code is not None and not _says_the_same(captured.code, code):
+    if code is not None and saying(captured.code) != saying(code):
         plan.flow, plan.place, notes = transfer(captured, pristine(_vaccinated(code, plan.edit)), new)
         plan.notes += notes
-
-
-def _inside(code: CodeType) -> Iterator[CodeType]:
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield constant
-            yield from _inside(constant)
 
 
 def _ranked(module: CodeType) -> Iterator[tuple[CodeType, Key]]:
     """The named code objects of a module."""
     counts: dict[str, int] = {}
-    for code in _inside(module):
+    for code in inside(module):
         if not code.co_name.startswith("<"):
             rank = counts.get(code.co_qualname, 0)
             counts[code.co_qualname] = rank + 1
@@ -299,7 +291,7 @@ def _changed(
         return [
             key
             for key, code in codes.items()
-            if any(not _says_the_same(pristine(other), code) for other in live.get(key, []))
+            if any(saying(pristine(other)) != saying(code) for other in live.get(key, []))
         ]
     before, after = _by_key(old), _by_key(new)
     lines = edit.old_source.split("\n"), edit.new_source.split("\n")
@@ -310,19 +302,6 @@ def _changed(
         and _lines_of(before[key], lines[0]) != _lines_of(node, lines[1])
         and said(before[key]) != said(node)
     ]
-
-
-def _says_the_same(one: CodeType, other: CodeType) -> bool:
-    return (one.co_code, one.co_names, one.co_varnames, _plain(one)) == (
-        other.co_code,
-        other.co_names,
-        other.co_varnames,
-        _plain(other),
-    )
-
-
-def _plain(code: CodeType) -> list[object]:
-    return [repr(constant) for constant in code.co_consts if not isinstance(constant, CodeType)]
 
 
 def _by_key(tree: ast.Module) -> dict[Key, ast.FunctionDef | ast.AsyncFunctionDef]:
