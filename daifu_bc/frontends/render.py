@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Callable, Iterable, Sequence
 
 from daifu_bc.frontends.values import describe, printable
+from daifu_bc.recovery.attributes import cause_of, context_of, members_of, suppresses_context, traceback_of
 from daifu_bc.recovery.interface import FrameLike, HoldLike
 
 #: Lines of source shown before and after the present one.
@@ -86,12 +87,13 @@ def error(exception: BaseException, known: BaseException | None = None) -> str:
             break
         seen.add(id(link))
         lines += _one_error(link, label)
-        if link.__cause__ is not None:
-            label, link = "  because of ", link.__cause__
-        elif link.__suppress_context__:
+        cause = cause_of(link)
+        if cause is not None:
+            label, link = "  because of ", cause
+        elif suppresses_context(link):
             break
         else:
-            label, link = "  while handling ", link.__context__
+            label, link = "  while handling ", context_of(link)
     return "\n".join(lines)
 
 
@@ -99,24 +101,33 @@ def _one_error(exception: BaseException, label: str) -> list[str]:
     try:
         text = "".join(traceback.format_exception_only(exception)).rstrip("\n")
     except Exception as problem:  # noqa: BLE001 - the user's class may do anything when it is written out
-        text = f"{type(exception).__name__}: <its message raised {type(problem).__name__}>"
+        text = f"{type(exception).__name__}: {_message(exception, problem)}"
     first, *rest = printable(text).splitlines() or [type(exception).__name__]
     indent = " " * (len(label) - len(label.lstrip()) + 2 if label else 2)
     lines = [label + first, *(indent + line for line in rest)]
     origin = _raised_at(exception) if label else ""
     if origin:
         lines[0] += f"   ({origin})"
-    if isinstance(exception, BaseExceptionGroup):
-        for member in exception.exceptions[:LINKS]:
+    if issubclass(type(exception), BaseExceptionGroup):
+        members = members_of(exception)
+        for member in members[:LINKS]:
             lines += [f"{indent}{line}" for line in _one_error(member, "+ ")]
-        if len(exception.exceptions) > LINKS:
-            lines.append(f"{indent}+ {len(exception.exceptions) - LINKS} more")
+        if len(members) > LINKS:
+            lines.append(f"{indent}+ {len(members) - LINKS} more")
     return lines
+
+
+def _message(exception: BaseException, problem: Exception) -> str:
+    """Return an exception's text where another attribute of it has raised."""
+    try:
+        return str(exception)
+    except Exception:  # noqa: BLE001 - the same again
+        return f"<its message raised {type(problem).__name__}>"
 
 
 def _raised_at(exception: BaseException) -> str:
     """Return the innermost place of an exception's traceback."""
-    step = exception.__traceback__
+    step = traceback_of(exception)
     if step is None:
         return ""
     while step.tb_next is not None:

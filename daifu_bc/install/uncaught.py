@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import NoReturn
 
 from daifu_bc import pyversion
+from daifu_bc.recovery.attributes import cause_of, context_of, members_of, set_traceback, traceback_of
 
 _OWN_PACKAGE = __name__.partition(".")[0]
 
@@ -46,10 +47,10 @@ def clean(error: BaseException) -> None:
         if link is None or id(link) in seen:
             continue
         seen.add(id(link))
-        link.__traceback__ = without_us(link.__traceback__)
-        waiting += [link.__cause__, link.__context__]
-        if isinstance(link, BaseExceptionGroup):
-            waiting += link.exceptions
+        set_traceback(link, without_us(traceback_of(link)))
+        waiting += [cause_of(link), context_of(link)]
+        if issubclass(type(link), BaseExceptionGroup):
+            waiting += members_of(link)
 
 
 def report(error: BaseException) -> None:
@@ -62,7 +63,7 @@ def report(error: BaseException) -> None:
         SystemExit: the program's `sys.excepthook` asks for it.
     """
     clean(error)
-    kind, traceback = type(error), error.__traceback__
+    kind, traceback = type(error), traceback_of(error)
     vars(sys).update(last_type=kind, last_value=error, last_traceback=traceback)
     if pyversion.HAS_LAST_EXC:
         # Not before: the interpreter would not drop it when it ends, and so keep the program's objects from ending.
@@ -83,7 +84,7 @@ def report(error: BaseException) -> None:
         return
     clean(in_hook)
     sys.stderr.write("Error in sys.excepthook:\n")
-    sys.__excepthook__(type(in_hook), in_hook, in_hook.__traceback__)
+    sys.__excepthook__(type(in_hook), in_hook, traceback_of(in_hook))
     sys.stderr.write("\nOriginal exception was:\n")
     sys.__excepthook__(kind, error, traceback)
 
@@ -99,11 +100,12 @@ def end_by_interrupt(error: KeyboardInterrupt) -> NoReturn:
     Raises:
         KeyboardInterrupt: always.
     """
-    hook, traceback = sys.excepthook, error.__traceback__
+    hook, traceback = sys.excepthook, traceback_of(error)
 
     def silent(*_: object) -> None:
         sys.excepthook = hook
-        error.__traceback__ = sys.last_traceback = traceback
+        sys.last_traceback = traceback
+        set_traceback(error, traceback)
 
     sys.excepthook = silent
     raise error

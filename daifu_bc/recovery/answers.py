@@ -8,6 +8,7 @@ from threading import get_ident
 from types import FrameType, TracebackType
 from typing import Final, NamedTuple
 
+from daifu_bc.recovery.attributes import traceback_of
 from daifu_bc.recovery.spots import Verdict, arrival
 
 __all__ = [
@@ -131,7 +132,7 @@ def leave_alone(exception: BaseException) -> None:
         mark.weak = weakref.ref(exception)
     except TypeError:
         pass
-    traceback = exception.__traceback__
+    traceback = traceback_of(exception)
     if traceback is None:
         memory.exception = 0
         return

@@ -12,8 +12,8 @@ from daifu_bc import pyversion
 from daifu_bc.analysis.code import ExceptionEntry, entry_at, exception_entries
 from daifu_bc.analysis.flow import Flow, Stack
 from daifu_bc.errors import InternalError
+from daifu_bc.recovery.attributes import traceback_of
 from daifu_bc.recovery.bodies import flow_of, located
-from daifu_bc.recovery.working import traceback_of
 from daifu_bc.rewrite.barrier import pristine
 
 _RAISE: Final = opcode.opmap["RAISE_VARARGS"]

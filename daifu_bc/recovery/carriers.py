@@ -55,6 +55,8 @@ _DEFAULTS: Final[dict[tuple[str, str], str]] = {
     # They pass on whatever is not the exception that they have thrown in.
     ("contextlib", "_GeneratorContextManager.__exit__"): PASSES,
     ("contextlib", "_AsyncGeneratorContextManager.__aexit__"): PASSES,
+    # The interpreter prints an exception, and prints it in another way if that fails (3.13+).
+    ("traceback", "_print_exception_bltin"): HANDLES,
     # They show it to a person, and the state is lost.
     ("code", "InteractiveInterpreter.runcode"): PASSES,
     ("IPython.core.interactiveshell", "InteractiveShell.run_code"): PASSES,

@@ -13,10 +13,12 @@ from typing import Any
 
 from daifu_bc import pyversion
 from daifu_bc.analysis import editions
+from daifu_bc.recovery.attributes import set_context, set_traceback, traceback_of
 from daifu_bc.recovery.bodies import body_of, has_barriers, is_launch, is_ours, locate, pristine_offset
 from daifu_bc.recovery.listing import listing
+from daifu_bc.recovery.namespace import Namespace
 from daifu_bc.recovery.output import captured_output
-from daifu_bc.recovery.working import program_runs, traceback_of
+from daifu_bc.recovery.working import program_runs
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,8 @@ class FrameView:
         value: object = None
         try:
             expression, code = _compile(source, filename)
-            namespace = frame.f_locals
+            names = frame.f_locals
+            namespace = names if type(names) is dict else Namespace(names)
             with captured_output(output), program_runs():
                 if expression:
                     value = eval(code, frame.f_globals, namespace)
@@ -145,8 +148,9 @@ class FrameView:
         except BaseException as raised:  # noqa: BLE001 - an action may raise what it likes; the hold stays
             text = _traceback(raised)
             # Its traceback would keep this frame alive, and this frame the error.
-            error = raised.with_traceback(None)
-            error.__context__ = None
+            error = raised
+            set_traceback(error, None)
+            set_context(error, None)
         finally:
             write_locals(frame)
         return ActionResult(output.getvalue(), error, text, value)
@@ -176,8 +180,13 @@ def _traceback(error: BaseException) -> str:
     entry = traceback_of(error)
     while entry is not None and is_ours(entry.tb_frame):
         entry = entry.tb_next
-    error.__context__ = None  # the held exception: nobody wants to read it again here
-    return "".join(traceback.format_exception(type(error), error, entry))
+    set_context(error, None)  # the held exception: nobody wants to read it again here
+    try:
+        return "".join(traceback.format_exception(type(error), error, entry))
+    except Exception as problem:  # noqa: BLE001 - the user's class may do anything when it is written out
+        lines = "".join(traceback.format_tb(entry))
+        message = f"{type(error).__name__}: <it cannot be written out: {type(problem).__name__}>"
+        return f"Traceback (most recent call last):\n{lines}{message}\n"
 
 
 def is_running_continuation(frame: FrameType) -> bool:

@@ -15,6 +15,7 @@ from daifu_bc.analysis.flow import Flow
 from daifu_bc.errors import NoPoint, Refusal
 from daifu_bc.recovery import policy
 from daifu_bc.recovery.answers import Verdict
+from daifu_bc.recovery.attributes import context_of
 from daifu_bc.recovery.bodies import continuation_from
 from daifu_bc.recovery.capture import Capture
 from daifu_bc.recovery.edits import Operation
@@ -191,7 +192,7 @@ class Hold:
         text = self.where_next()
         supplied = [failed_exit(self.captured.frame, self.exception)] if start.supplied else []
         if start.raises:  # what the exit of a `with` was called for
-            supplied = [self.exception.__context__]
+            supplied = [context_of(self.exception)]
         self._decide("pass", start, flow, supplied)
         return text.replace("`pass` goes on", "going on")
 

@@ -13,12 +13,13 @@ from daifu_bc.analysis.code import cells_at_start
 from daifu_bc.recovery import journal, observers, policy
 from daifu_bc.recovery import verdict as verdicts
 from daifu_bc.recovery.answers import Verdict, leave_alone
+from daifu_bc.recovery.attributes import traceback_of
 from daifu_bc.recovery.bodies import continuation_from, continuation_of
 from daifu_bc.recovery.capture import Capture, capture
 from daifu_bc.recovery.hold import Decision, Hold, let_pass
 from daifu_bc.recovery.resume import Handover, Passage, note_crash, read_locals
 from daifu_bc.recovery.verdict import judge
-from daifu_bc.recovery.working import came_from_outside, room_to_work, traceback_of, working
+from daifu_bc.recovery.working import came_from_outside, room_to_work, working
 
 #: Told at once by their type; subclasses are left to the verdict.
 _CONTROL_FLOW = frozenset({StopIteration, StopAsyncIteration, GeneratorExit, SystemExit})
@@ -84,7 +85,13 @@ def _answered(hold: Hold, captured: Capture) -> Handover | None:
     """What the one who answers has decided, prepared; None if the exception goes on."""
     policy.respond(hold)
     decision = hold.decision
-    return _prepare(captured, decision) if decision is not None and decision.start is not None else None
+    if decision is None or decision.start is None:
+        return None
+    handover = _prepare(captured, decision)
+    if decision.word == "raise":
+        # One that has been raised before has a traceback that does not end where it is raised now.
+        leave_alone(decision.last[0])
+    return handover
 
 
 def _prepare(captured: Capture, decision: Decision) -> Handover:

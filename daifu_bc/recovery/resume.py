@@ -19,7 +19,7 @@ from typing import Any
 from daifu_bc import pyversion
 from daifu_bc.analysis.code import cells_at_start
 from daifu_bc.analysis.flow import EXIT_SELF, INDEX, SAVED, Item
-from daifu_bc.recovery.working import set_traceback, traceback_of
+from daifu_bc.recovery.attributes import set_traceback, traceback_of
 from daifu_bc.rewrite.continuation import Continuation
 
 

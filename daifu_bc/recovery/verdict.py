@@ -27,6 +27,7 @@ from daifu_bc.recovery.answers import (
     remember,
     was_let_go,
 )
+from daifu_bc.recovery.attributes import traceback_of
 from daifu_bc.recovery.callers import EXPECTED, calls_directly, swallowed
 from daifu_bc.recovery.flight import CONTROL_FLOW, Flight, leaves_of
 from daifu_bc.recovery.lookups import UNKNOWN, evaluate, frame_scope
@@ -86,7 +87,7 @@ def judge(exception: BaseException, frame: FrameType) -> Verdict:
         memory = memories.get(get_ident())
         if memory is None:
             memory = new_memory(get_ident())
-        traceback = exception.__traceback__
+        traceback = traceback_of(exception)
         if memory.exception == id(exception) and traceback is not None:
             past = traceback.tb_next
             if (

@@ -8,8 +8,10 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from types import CodeType, FunctionType, GetSetDescriptorType, MethodType, TracebackType
-from typing import Any, Final, cast
+from types import CodeType, FunctionType, MethodType
+from typing import Any, Final
+
+from daifu_bc.recovery.attributes import traceback_of
 
 #: Frames that a hold may use on top of a stack that is full.
 _ROOM: Final = 3000
@@ -55,19 +57,6 @@ def room_to_work(exception: BaseException) -> Iterator[None]:
                 # Our own frames may still be too deep for the old limit; those who come next are not.
                 with contextlib.suppress(RecursionError):
                     sys.setrecursionlimit(before)
-
-
-_TRACEBACK: Final = cast(GetSetDescriptorType, BaseException.__dict__["__traceback__"])
-
-
-def traceback_of(error: BaseException) -> TracebackType | None:
-    """The traceback of an exception, whatever its class has made of the attribute."""
-    return cast("TracebackType | None", _TRACEBACK.__get__(error, type(error)))
-
-
-def set_traceback(error: BaseException, traceback: TracebackType | None) -> None:
-    """Gives an exception a traceback, whatever its class has made of the attribute."""
-    _TRACEBACK.__set__(error, traceback)
 
 
 def came_from_outside(error: BaseException) -> bool:
