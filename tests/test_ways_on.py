@@ -287,6 +287,30 @@ def run():
 run()
 """
 
+RAISED_BEFORE = """
+kept = []
+class Own(Exception): pass
+def fill(kind):
+    try:
+        raise kind('kept')
+    except kind as error:
+        kept.append(error)
+def work(n):
+    return 1 // n
+def run(n):
+    try:
+        return work(n)
+    finally:
+        print('finally')
+def outer(kind):
+    fill(kind)
+    with open('/dev/null'):
+        return run(0)
+import traceback
+try: outer(KeyError)
+except KeyError as error: print([entry.name for entry in traceback.extract_tb(error.__traceback__)])
+outer(ValueError)
+"""
 
 #: What `COPIES` prints up to the crash.
 BEFORE = "try 0\nfinally 0\nend 0\nafter 0\nfinally 1\nend 1\n"
@@ -375,6 +399,16 @@ def test_a_generator_that_has_ended_is_said(tmp_path: Path) -> None:
     assert refused.returncode == 1
     skipped = run(tmp_path, ENDED, "skip\n")
     assert skipped.stdout == "1\n", skipped.stderr
+
+
+@pytest.mark.parametrize("kind", ["ValueError", "Own"])
+def test_an_exception_that_was_raised_before_goes_its_way(kind: str, tmp_path: Path) -> None:
+    program = RAISED_BEFORE.replace("outer(ValueError)", f"outer({kind})")
+    result = run(tmp_path, program, "raise kept[-1]\n---\nraise kept[-1]\n---\nexit 9\n")
+    assert result.stdout == "finally\n['<module>', 'outer', 'run', 'work', 'fill']\nfinally\n", result.stderr
+    assert result.returncode == 1
+    assert result.stderr.count("-- daifu: hold") == 2
+    assert f"{kind}: kept" in result.stderr.splitlines()[-1]
 
 
 def test_surgery_without_source_goes_on_at_what_has_changed() -> None:
