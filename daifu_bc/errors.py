@@ -47,6 +47,20 @@ class NoPoint(Refusal):
     slug = "no-point"
 
 
+class BlocksFirst(NoPoint):
+    """The run can go on there as soon as the blocks in between have been left by the exception.
+
+    Args:
+        then: how it goes on then, a sentence.
+    """
+
+    slug = "blocks-first"
+
+    def __init__(self, then: str) -> None:
+        self.then = then
+        super().__init__("a `finally` has to run first", remedy="Choose a line inside the `try`.")
+
+
 class CannotVaccinate(DaifuError):
     """A code object has to stay as it is; the program is not affected."""
 

@@ -13,7 +13,8 @@ from types import CodeType
 
 from daifu_bc.analysis.flow import Flow
 from daifu_bc.recovery.bodies import continuation_from
-from daifu_bc.recovery.hold import Decision, Hold
+from daifu_bc.recovery.decision import Decision
+from daifu_bc.recovery.hold import Hold
 from daifu_bc.rewrite.barrier import vaccinate_code
 from daifu_bc.rewrite.continuation import Start
 from fuzz.instrument import Spot, called_at, calls_whose_state_is_kept, with_calls

@@ -148,8 +148,11 @@ class FakeHold:
     def retry(self) -> str:
         return self._verb("retry")
 
-    def skip(self) -> str:
-        return self._verb("skip")
+    def restart(self) -> str:
+        return self._verb("restart")
+
+    def skip(self, what: str = "") -> str:
+        return self._verb("skip", what) if what else self._verb("skip")
 
     def goto(self, line: int) -> str:
         return self._verb("goto", line)

@@ -157,11 +157,6 @@ def _next(hold: HoldLike, said: str) -> str:
         return ""
     if said.endswith(text):
         return ""
-    if not hold.selected.held:
-        # The words that go on are refused here, and would seem to contradict the line.
-        held = next((number for number, frame in enumerate(hold.frames) if frame.held), None)
-        first = "" if held is None else f" (first: `frame {held}`)"
-        return f"Next: {text}{first}"
     return f"Next: {text}"
 
 

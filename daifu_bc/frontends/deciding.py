@@ -33,8 +33,18 @@ def _pass(hold: HoldLike, _request: Request) -> str:
     return hold.retry()
 
 
-def _skip(hold: HoldLike, _request: Request) -> str:
-    return hold.skip()
+def _check_skip(request: Request) -> None:
+    no_body(request)
+    if request.argument not in ("", "body", "loop"):
+        raise ScriptError(f"`skip` takes nothing, `body` or `loop`, not {request.argument}", request.line)
+
+
+def _skip(hold: HoldLike, request: Request) -> str:
+    return hold.skip(request.argument)
+
+
+def _restart(hold: HoldLike, _request: Request) -> str:
+    return hold.restart()
 
 
 def _check_goto(request: Request) -> None:
@@ -212,11 +222,14 @@ WORDS = (
     ),
     Word(
         "skip",
-        ("skip",),
-        "go on after the crashed statement, leaving it undone",
-        "If it is the head of a `for`, `while`, `if` or `with`, the whole compound statement is skipped.",
+        ("skip", "skip body", "skip loop"),
+        "go on after the crashed statement, leaving it undone; after the loop's body or after the loop",
+        """
+        If it is the head of a `for`, `while`, `if` or `with`, the whole compound statement is skipped.
+        `skip body` goes on with the next iteration of the innermost loop, `skip loop` behind that loop.
+        """,
         _skip,
-        takes_nothing,
+        _check_skip,
         decides=True,
     ),
     Word(
@@ -238,6 +251,15 @@ WORDS = (
         "EXPR is evaluated in the frame. Open `with`s and `finally`s are left properly first.",
         _return,
         _check_expression,
+        decides=True,
+    ),
+    Word(
+        "restart",
+        ("restart",),
+        "run the function from its first statement, with its parameters as they are now",
+        "The blocks that are open in it are left properly first.",
+        _restart,
+        takes_nothing,
         decides=True,
     ),
     Word(

@@ -106,6 +106,25 @@ def capture(frame: FrameType, exception: BaseException) -> Capture:
     return Capture(frame, flow, place, items, [flow.kind(item) for item in items], left)
 
 
+def foresee(frame: FrameType) -> Capture:
+    """The capture of an exception that will come out of what a frame with barriers has called.
+
+    Args:
+        frame: a frame that is on the stack and not in a stub.
+
+    Raises:
+        InternalError: it is in code of ours.
+    """
+    known = located(frame.f_code)
+    flow = known.flow if known is not None else flow_of(pristine(frame.f_code))
+    offset = frame.f_lasti if known is None else known.pristine_offset(frame.f_lasti)
+    if not 0 <= offset < len(flow.code.co_code):
+        raise InternalError(f"{frame.f_code.co_qualname} is not at an instruction of its own")
+    place = flow.place_at(offset)
+    items = (flow.stacks[place] or ())[: flow.held_depth(place)]
+    return Capture(frame, flow, place, items, [flow.kind(item) for item in items])
+
+
 def _asked_for(flow: Flow, place: int, raised: int, mine: list[ExceptionEntry]) -> bool:
     """Whether these entries cover an instruction: the unit that CPython looks at when that raises."""
     if entry_at(mine, raised) is not None:

@@ -222,12 +222,11 @@ def visible_frames(held: FrameType, exception: BaseException) -> list[FrameView]
     return [*views, FrameView(held, line, held=True, offset=offset), *inner]
 
 
-def failed_exit(frame: FrameType, exception: BaseException) -> object | None:
-    """The bound `__exit__` that was called by `frame` and raised, if it is written in Python; else None.
+def failed_exit(inner: FrameType | None) -> object | None:
+    """The bound `__exit__` that `inner` ran when it raised; None if it ran something else.
 
-    The frame's stack no longer has it; but the dead frame inside knows whose method it ran.
+    The stack of the frame that called it no longer has it; but the dead frame knows whose method it ran.
     """
-    inner = inner_frame(frame, exception)
     if inner is None or not inner.f_code.co_argcount:
         return None
     code = inner.f_code

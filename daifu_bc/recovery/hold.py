@@ -2,52 +2,26 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import threading
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from types import TracebackType
-from typing import Any
 
-from daifu_bc.analysis import editions
-from daifu_bc.analysis.flow import Flow
-from daifu_bc.errors import NoPoint, Refusal
+from daifu_bc.errors import BlocksFirst, Refusal
 from daifu_bc.recovery import policy
 from daifu_bc.recovery.answers import Verdict
-from daifu_bc.recovery.attributes import context_of
-from daifu_bc.recovery.bodies import continuation_from
-from daifu_bc.recovery.capture import Capture
+from daifu_bc.recovery.capture import Capture, foresee
+from daifu_bc.recovery.decision import Decision, Unwinding
 from daifu_bc.recovery.edits import Operation
-from daifu_bc.recovery.frames import ActionResult, FrameView, failed_exit, inner_frame, visible_frames
-from daifu_bc.recovery.giving import VALUE_NAME, return_through
-from daifu_bc.recovery.restarts import Restarts
-from daifu_bc.recovery.skips import Skip
+from daifu_bc.recovery.frames import ActionResult, FrameView, inner_frame, visible_frames
+from daifu_bc.recovery.reach import obstacle
 from daifu_bc.recovery.surgery import operate
-from daifu_bc.rewrite.continuation import Start
+from daifu_bc.recovery.ways import Moved, Way, Ways
 
 _numbers = itertools.count(1)
 #: Sites at which exceptions are let go from now on (`raise --always`): (file, line, type).
 let_pass: set[tuple[str, int, type[BaseException]]] = set()
-
-
-@dataclass(frozen=True)
-class Decision:
-    """How a hold ends.
-
-    Attributes:
-        word: the word that decided.
-        start: where the run goes on; None if the exception goes on.
-        flow: the body in which it goes on.
-        last: what a continuation raises or returns, in a list of one.
-        extra: locals of the new body that come from the runtime.
-    """
-
-    word: str
-    start: Start | None = None
-    flow: Flow | None = None
-    last: list[Any] = field(default_factory=list)
-    extra: dict[str, object] = field(default_factory=dict)
 
 
 class Hold:
@@ -76,11 +50,7 @@ class Hold:
         self.selected = self._held
         self.decision: Decision | None = None
         self.captured = captured
-        #: Where `pass` goes on; a surgery may have set it.
-        self._flow = captured.flow
-        self._place: int | None = None
-        #: Parameters that the new body has and the running one has not.
-        self._values: dict[str, object] = {}
+        self._ways = {self._held.frame: Ways(captured, exception, inner_frame(captured.frame, exception))}
 
     def close(self) -> None:
         """Lets go of all that the hold keeps alive."""
@@ -88,7 +58,7 @@ class Hold:
             return
         self.frames = []
         self.exception = _CLOSED
-        del self._held, self.selected, self.captured, self._flow
+        del self._held, self.selected, self.captured, self._ways
 
     def do(self, words: str) -> str:
         """Runs words as they are typed at the prompt; the text that they print."""
@@ -99,12 +69,9 @@ class Hold:
     def where_next(self) -> str:
         """What `pass` would run, in a line."""
         try:
-            start, flow = self._retry_start()
-        except NoPoint as refusal:
+            return f"`pass` goes on {self._ways_of_selected().where_next()}"
+        except Refusal as refusal:
             return f"`pass` cannot go on: {refusal}"
-        line = self._restarts(flow).line_of(start.place)
-        new = " of the new code" if flow is not self.captured.flow else ""
-        return f"`pass` goes on at line {line}{new}{_text(flow, line)}"
 
     def select(self, which: int | str) -> FrameView:
         """Selects a frame by its number in `frames` or its function's name (the innermost one)."""
@@ -146,89 +113,82 @@ class Hold:
 
     # -- verbs ---------------------------------------------------------------------------------------------------
 
-    def _restarts(self, flow: Flow | None = None) -> Restarts:
-        captured = self.captured
-        names = frozenset(captured.frame.f_locals) if captured.code.co_varnames else frozenset[str]()
-        if flow is None or flow is captured.flow:
-            if ended_generator(captured, self.exception):
-                return Restarts(captured.flow, captured.place, captured.items, names, ended=True)
-            lost = failed_exit(captured.frame, self.exception)
-            return Restarts(captured.flow, captured.place, captured.items, names, lost, left=captured.left)
-        place = self._place or 0
-        return Restarts(flow, place, flow.stacks[place] or (), names | frozenset(self._values))
+    def _ways_of_selected(self) -> Ways:
+        """The ways on from the selected frame.
 
-    def _retry_start(self) -> tuple[Start, Flow]:
-        if self._place is not None:
-            restarts = self._restarts(self._flow)
-            lost = len(restarts.held) > len(self.captured.items)
-            return Start(self._place, restarts.held, restarts.bound, supplied=int(lost)), self._flow
-        return self._restarts().retry(), self.captured.flow
-
-    def _decide(
-        self,
-        word: str,
-        start: Start,
-        flow: Flow,
-        last: list[Any] | None = None,
-        extra: dict[str, object] | None = None,
-    ) -> None:
-        self._only_held()
-        # Built and verified now, so that a refusal is told here, and the hold stays.
-        continuation_from(flow, start)
-        values = self._values if flow is self._flow else {}
-        self.decision = Decision(word, start, flow, last or [], values | (extra or {}))
-
-    def _only_held(self) -> None:
-        if self.selected is not self._held:
+        Raises:
+            Refusal: it cannot go on.
+        """
+        view = self.selected
+        known = self._ways.get(view.frame)
+        if known is not None:
+            return known
+        if self.frames.index(view) > self.frames.index(self._held):
             raise Refusal(
-                f"only the frame that crashed can go on, and {self.selected.name} is selected",
-                remedy=f"`frame {self.frames.index(self._held)}` selects it.",
+                f"{view.name} has been ended by the exception, and cannot go on",
+                remedy=f"`frame {self.frames.index(self._held)}` selects the frame that is held.",
             )
+        if not view.vaccinated:
+            raise Refusal(
+                f"{view.name} is not vaccinated, and cannot go on",
+                remedy="Choose a frame of the program's own; `where` shows them.",
+            )
+        reason = obstacle(self._held.frame, view.frame, self.exception)
+        if reason:
+            raise Refusal(f"{view.name} cannot be reached from here", why=reason)
+        called = self._held.frame
+        while called.f_back is not view.frame:
+            assert called.f_back is not None
+            called = called.f_back
+        made = self._ways[view.frame] = Ways(foresee(view.frame), self.exception, called)
+        return made
+
+    def _decide(self, choose: Callable[[Ways], Way]) -> str:
+        """Decides by a way on from the selected frame; the sentence that says so."""
+        ways = self._ways_of_selected()
+        view, moved = self.selected, ways.moved
+
+        def decide(captured: Capture, exception: BaseException) -> Decision:
+            inner = inner_frame(captured.frame, exception)
+            return choose(Ways(captured, exception, inner, moved))[0]
+
+        left = "" if view is self._held else f"what {view.name} has called"
+        try:
+            decision, text = choose(ways)
+            if not left:
+                self.decision = decision
+                return text
+        except BlocksFirst as first:
+            text = first.then
+            left = left or "the blocks around the statement"
+        self.decision = Decision("unwind", unwinding=Unwinding(view.frame, self.exception, decide))
+        return f"leaving {left}, then {text}"
 
     def retry(self) -> str:
-        """Goes on: the crashed statement again, or where a surgery has set it."""
-        self._only_held()
-        start, flow = self._retry_start()
-        text = self.where_next()
-        supplied = [failed_exit(self.captured.frame, self.exception)] if start.supplied else []
-        if start.raises:  # what the exit of a `with` was called for
-            supplied = [context_of(self.exception)]
-        self._decide("pass", start, flow, supplied)
-        return text.replace("`pass` goes on", "going on")
+        """Goes on: the statement again, or where a surgery has set it."""
+        return self._decide(Ways.retry)
 
-    def skip(self) -> str:
-        """Goes on behind the crashed statement."""
-        self._only_held()
-        start, flow = Skip(self._restarts(self._flow)).start(), self._flow
-        if start.returns:
-            self._decide("skip", start, flow, [None])
-            return "going on at the end of the function"
-        self._decide("skip", start, flow)
-        return self._going_on(start, flow)
+    def skip(self, what: str = "") -> str:
+        """Goes on behind the statement.
+
+        Args:
+            what: `body` goes on with the next iteration of the innermost loop, `loop` behind that loop.
+        """
+        return self._decide(lambda ways: ways.skip(what))
+
+    def restart(self) -> str:
+        """Goes on at the first statement of the function, with its parameters as they are now."""
+        return self._decide(Ways.restart)
 
     def goto(self, line: int) -> str:
         """Goes on at the statement of a line of the same function."""
-        self._only_held()
-        restarts = self._restarts(self._flow)
-        start = restarts.goto(line)
-        self._decide("goto", start, self._flow)
-        return self._going_on(start, self._flow)
-
-    def _going_on(self, start: Start, flow: Flow) -> str:
-        line = self._restarts(flow).line_of(start.place)
-        return f"going on at line {line}{_text(flow, line)}"
+        return self._decide(lambda ways: ways.goto(line))
 
     def give(self, value_expression: str | None) -> str:
         """The frame returns a value; its blocks are left properly."""
-        self._only_held()
-        restarts = self._restarts()
-        value = self._held.evaluate(value_expression) if value_expression else None
-        if restarts.returns_at_once():
-            self._decide("return", restarts.give(), self.captured.flow, [value])
-        else:
-            flow, start = return_through(self.captured, restarts, has_value=value is not None)
-            self._decide("return", start, flow, extra={VALUE_NAME: value})
-        return f"{self._held.name} returns {type(value).__name__}"
+        self._ways_of_selected()
+        value = self.selected.evaluate(value_expression) if value_expression else None
+        return self._decide(lambda ways: ways.give(value))
 
     def let_go(self, expression: str | None = None, always: bool = False) -> str:
         """Lets the exception go on, or another one instead."""
@@ -237,14 +197,14 @@ class Hold:
                 let_pass.add(self.site)
             self.decision = Decision("raise")
             return f"{type(self.exception).__name__} goes on"
-        self._only_held()
-        value = self._held.evaluate(expression)
+        self._ways_of_selected()
+        value = self.selected.evaluate(expression)
         if isinstance(value, type) and issubclass(value, BaseException):
             value = value()
         if not isinstance(value, BaseException):
             raise Refusal(f"{expression} is no exception", remedy="`raise` takes an exception or nothing.")
-        self._decide("raise", self._restarts().raising(), self.captured.flow, [value])
-        return f"{type(value).__name__} goes on instead"
+        text = f"{type(value).__name__} goes on instead"
+        return self._decide(lambda ways: (ways.raising("raise", value), text))
 
     @property
     def site(self) -> tuple[str, int, type[BaseException]]:
@@ -253,7 +213,7 @@ class Hold:
 
     def leave(self, code: int) -> str:
         """Ends the program by SystemExit."""
-        self._decide("exit", self._restarts().raising(), self.captured.flow, [SystemExit(code)])
+        self.decision = self._ways[self._held.frame].raising("exit", SystemExit(code))
         return f"leaving with exit code {code}"
 
     def surgery(
@@ -274,24 +234,16 @@ class Hold:
             source: the new definition.
             check: only say what would change.
         """
+        ways = self._ways_of_selected()
         operation = Operation(
-            self.captured, self.frames, from_disk=from_disk, file=file, name=name, source=source
+            ways.captured, self.frames, from_disk=from_disk, file=file, name=name, source=source
         )
         result = operate(operation, check=check)
-        if not check and result.flow is not None:
-            self._flow = result.flow
-            self._place = result.place
-            self._values = result.values
-        text = result.text
-        return text if check else f"{text}\n{self.where_next()}"
-
-
-def ended_generator(captured: Capture, exception: BaseException) -> bool:
-    """Whether a loop asked a generator for its next element, and that generator has ended by the exception."""
-    if captured.flow.instructions[captured.place].name != "FOR_ITER":
-        return False
-    inner = inner_frame(captured.frame, exception)
-    return inner is not None and bool(inner.f_code.co_flags & inspect.CO_GENERATOR)
+        if check:
+            return result.text
+        if result.flow is not None:
+            ways.moved = Moved(result.flow, result.place, result.values)
+        return f"{result.text}\n{self.where_next()}"
 
 
 class _Closed(Exception):
@@ -301,10 +253,3 @@ class _Closed(Exception):
 
 
 _CLOSED = _Closed()
-
-
-def _text(flow: Flow, line: int) -> str:
-    lines = editions.lines(flow.code)
-    if not lines or not 0 < line <= len(lines):
-        return ""
-    return f": {lines[line - 1].strip()}"

@@ -10,13 +10,15 @@ from collections.abc import Callable, Iterable
 from types import FrameType
 
 from daifu_bc.analysis.code import cells_at_start
-from daifu_bc.recovery import journal, observers, policy
+from daifu_bc.errors import NoPoint
+from daifu_bc.recovery import journal, observers, policy, unwinding
 from daifu_bc.recovery import verdict as verdicts
 from daifu_bc.recovery.answers import Verdict, leave_alone
 from daifu_bc.recovery.attributes import traceback_of
 from daifu_bc.recovery.bodies import continuation_from, continuation_of
 from daifu_bc.recovery.capture import Capture, capture
-from daifu_bc.recovery.hold import Decision, Hold, let_pass
+from daifu_bc.recovery.decision import Decision
+from daifu_bc.recovery.hold import Hold, let_pass
 from daifu_bc.recovery.resume import Handover, Passage, note_crash, read_locals
 from daifu_bc.recovery.verdict import judge
 from daifu_bc.recovery.working import came_from_outside, room_to_work, working
@@ -38,6 +40,10 @@ def intercept(_module: object, exception: BaseException) -> Handover | None:
         working.busy = True
         watch_again = observers.pause()
         frame = sys._getframe(1)
+        if unwinding.under_way() is not None:
+            handover = _arrived(frame, exception)
+            if handover is not None:
+                return handover
         verdict = judge(exception, frame)
         return _hold(frame, exception, verdict) if verdict.hold else None
     except (RecursionError, MemoryError):  # there is no room for us
@@ -72,6 +78,27 @@ def _hold(frame: FrameType, exception: BaseException, verdict: Verdict) -> Hando
     return handover
 
 
+def _arrived(frame: FrameType, exception: BaseException) -> Handover | None:
+    """How a frame goes on that a person has chosen further in; None if it is not this one, or not here."""
+    sought = unwinding.under_way()
+    if sought is None or not unwinding.carries(exception, sought.exception):
+        return None
+    if frame is not sought.frame:
+        if not unwinding.is_on_stack(sought.frame, frame):  # it could not go on, and has been left
+            unwinding.end()
+        return None
+    captured = capture(frame, exception)
+    try:
+        decision = sought.decide(captured, exception)
+        with room_to_work(exception):
+            handover = _prepare(captured, decision)
+    except NoPoint:  # a `finally` has to run first; there is another barrier around it
+        return None
+    unwinding.end()
+    _clear_dead_frames(frame, exception)
+    return handover
+
+
 def _was_told_to_go(exception: BaseException) -> bool:
     """Whether a person has raised it by `raise EXPR` or `exit`: it came out of the prefix of a continuation."""
     entry = traceback_of(exception)
@@ -85,7 +112,11 @@ def _answered(hold: Hold, captured: Capture) -> Handover | None:
     """What the one who answers has decided, prepared; None if the exception goes on."""
     policy.respond(hold)
     decision = hold.decision
-    if decision is None or decision.start is None:
+    if decision is None:
+        return None
+    if decision.unwinding is not None:
+        unwinding.begin(decision.unwinding)
+    if decision.start is None:
         return None
     handover = _prepare(captured, decision)
     if decision.word == "raise":
@@ -111,6 +142,7 @@ def _prepare(captured: Capture, decision: Decision) -> Handover:
             namespace,
             frame.f_globals,
             list(decision.last),
+            decision.fresh,
         )
     )
     running = continuation_of(frame.f_code)

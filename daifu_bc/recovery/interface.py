@@ -139,8 +139,11 @@ class HoldLike(Protocol):
     def retry(self) -> str:
         """Go on: run the statement again. Each verb returns a sentence, or raises Refusal."""
 
-    def skip(self) -> str:
-        """Go on after the statement."""
+    def skip(self, what: str = "") -> str:
+        """Go on after the statement, with the loop's next iteration (`body`), or after the loop (`loop`)."""
+
+    def restart(self) -> str:
+        """Go on at the first statement of the function."""
 
     def goto(self, line: int) -> str:
         """Go on at the statement of a line."""

@@ -14,7 +14,7 @@ from daifu_bc.analysis.flow import EXIT, EXIT_SELF, ITERATOR, VALUE, Flow, Stack
 from daifu_bc.analysis.handlers import FINALLY, WITH_EXIT, chain, chain_from, handler_at
 from daifu_bc.analysis.items import SAVED
 from daifu_bc.analysis.statements import Statement, Statements, parse
-from daifu_bc.errors import NoPoint
+from daifu_bc.errors import BlocksFirst, NoPoint
 from daifu_bc.rewrite.continuation import Start
 
 _LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
@@ -68,6 +68,13 @@ def calls_exit(flow: Flow, place: int, held: Stack) -> bool:
         and lost in ([EXIT], [EXIT, EXIT_SELF])
         and all("CONST" in name for name in names)
     )
+
+
+def parameters(code: CodeType) -> frozenset[str]:
+    """The names of a function's parameters."""
+    count = code.co_argcount + code.co_kwonlyargcount
+    count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    return frozenset(code.co_varnames[:count])
 
 
 class Restarts:
@@ -283,10 +290,24 @@ class Restarts:
         for place in sorted(self._in_same_copy(fitting), key=lambda place: -kinds(place).count(SAVED)):
             if not self.finally_between(place):
                 return self.start_at(place)
-        raise NoPoint(
-            f"line {line} lies outside a `try` whose `finally` has to run first",
-            remedy="Choose a line inside the `try`.",
-        )
+        raise BlocksFirst(f"going on at line {line}")
+
+    def restart(self) -> Start:
+        """Where the function begins, with its parameters alone.
+
+        Raises:
+            NoPoint: it has no first statement.
+        """
+        starts = [
+            place
+            for place, stack in enumerate(self.flow.stacks)
+            if stack == () and self.statements.is_start(place)
+        ]
+        if not starts:
+            raise NoPoint(f"{self.flow.code.co_name} has no first statement", remedy="Use `goto`.")
+        if self.finally_between(starts[0]):
+            raise BlocksFirst(f"going on at line {self.line_of(starts[0])}")
+        return Start(starts[0], self.open, self.bound & parameters(self.flow.code))
 
     def _open(self, place: int) -> bool:
         return self.statements.is_start(place) and self._fits(place) and not self.finally_between(place)

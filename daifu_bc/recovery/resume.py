@@ -13,6 +13,7 @@ import inspect
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import CellType, CodeType, FrameType, FunctionType, MethodType
 from typing import Any
 
@@ -35,40 +36,31 @@ class _Thread(threading.local):
 _thread = _Thread()
 
 
+@dataclass
 class Passage:
     """What is known before the stub hands over: where the run goes on, and with which locals.
 
-    Args:
+    Attributes:
         continuation: the code that goes on.
         kinds: kinds of the items that the stub hands over, bottom first.
+        items: those items.
         cells: names of the cells that the stub hands over, in order.
         values: values of the locals, by name; emptied when it starts.
         namespace: the locals of a frame whose locals are a mapping, else None.
         scope: the globals.
-        function: name and qualified name for tracebacks.
         last: what the prefix takes last, if it raises or returns something.
-        adopt: cells that the new body has and the old one had not, by name.
+        fresh: names of cells in the place of which there are new, empty ones.
     """
 
-    def __init__(
-        self,
-        continuation: Continuation,
-        kinds: list[str],
-        items: list[Item],
-        cells: tuple[str, ...],
-        values: dict[str, object],
-        namespace: Any,
-        scope: dict[str, Any],
-        last: list[object],
-    ) -> None:
-        self.continuation = continuation
-        self.kinds = kinds
-        self.items = items
-        self.cells = cells
-        self.values = values
-        self.namespace = namespace
-        self.scope = scope
-        self.last = last
+    continuation: Continuation
+    kinds: list[str]
+    items: list[Item]
+    cells: tuple[str, ...]
+    values: dict[str, object]
+    namespace: Any
+    scope: dict[str, Any]
+    last: list[object]
+    fresh: frozenset[str] = frozenset()
 
 
 class Handover(list[Any]):
@@ -151,7 +143,9 @@ def _arrange(passage: Passage, handed: list[Any]) -> list[object]:
         else:
             items.append(value)
     items.reverse()
-    cells = dict(zip(passage.cells, places, strict=False))
+    cells = {
+        name: cell for name, cell in zip(passage.cells, places, strict=False) if name not in passage.fresh
+    }
     code = continuation.located.flow.code
     names = set(cells_at_start(code))
     slots: list[object] = []

@@ -7,7 +7,7 @@ from typing import Final
 
 from daifu_bc.analysis.flow import Stack
 from daifu_bc.analysis.statements import Statement
-from daifu_bc.errors import NoPoint
+from daifu_bc.errors import BlocksFirst, NoPoint
 from daifu_bc.recovery.restarts import Restarts, reached
 from daifu_bc.rewrite.continuation import Start
 
@@ -38,6 +38,64 @@ class Skip:
         if found is None:
             raise NoPoint("there is no code behind this statement", remedy="Use `goto` or `return`.")
         return found
+
+    def body(self) -> Start:
+        """With the next iteration of the innermost loop.
+
+        Raises:
+            NoPoint: no loop is being run, or there is no such place.
+        """
+        loop = self._loop()
+        restarts = self.restarts
+        flow, open_ = restarts.flow, restarts.open
+        for place in sorted(restarts.copy_that_crashed(set(restarts.region(loop)))):
+            stack = flow.stacks[place] or ()
+            if restarts.statements.of[place] is not loop or not restarts.statements.is_start(place):
+                continue
+            looping = flow.instructions[place].name in ("FOR_ITER", "GET_ANEXT")
+            if stack == open_[: len(stack)] and looping == (not isinstance(loop.node, ast.While)):
+                return self._checked(place, f"going on with the next iteration, line {loop.first}")
+        raise NoPoint("the loop's head cannot be told", remedy="Use `goto` with the loop's line.")
+
+    def loop(self) -> Start:
+        """Behind the innermost loop, its `else` left out as by `break`.
+
+        Raises:
+            NoPoint: no loop is being run, or there is no such place.
+        """
+        loop = self._loop()
+        flow = self.restarts.flow
+        bases = [
+            flow.stacks[place] or ()
+            for place in self.restarts.region(loop)
+            if self.restarts.statements.of[place] is loop and self.restarts.statements.is_start(place)
+        ]
+        found = self._after(loop, min(bases, key=len)) if bases else None
+        if found is None:
+            raise NoPoint("there is no code behind the loop", remedy="Use `goto` or `return`.")
+        if found.returns or found.half:
+            return found
+        return self._checked(found.place, "going on behind the loop")
+
+    def _checked(self, place: int, then: str) -> Start:
+        if self.restarts.finally_between(place):
+            raise BlocksFirst(then)
+        return self.restarts.start_at(place)
+
+    def _loop(self) -> Statement:
+        """The innermost loop whose body is being run."""
+        inner, statement = None, self.restarts.statement
+        if statement is not None and statement.node is None:
+            raise NoPoint(
+                "without source it cannot be told where the loop begins and ends",
+                remedy="Use `goto` with its line.",
+            )
+        while statement is not None:
+            node = statement.node
+            if isinstance(node, _LOOPS) and (inner is None or inner.node in node.body):
+                return statement
+            inner, statement = statement, statement.parent
+        raise NoPoint("no loop is being run in this function", remedy="Use `skip`.")
 
     def _after(self, statement: Statement, base: Stack) -> Start | None:
         region = set(self.restarts.region(statement))
