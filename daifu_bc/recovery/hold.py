@@ -15,7 +15,7 @@ from daifu_bc.recovery.capture import Capture, foresee
 from daifu_bc.recovery.decision import Decision, Unwinding
 from daifu_bc.recovery.edits import Operation
 from daifu_bc.recovery.frames import ActionResult, FrameView, inner_frame, visible_frames
-from daifu_bc.recovery.reach import obstacle
+from daifu_bc.recovery.reach import obstacle, taken_at
 from daifu_bc.recovery.surgery import operate
 from daifu_bc.recovery.ways import Moved, Way, Ways
 
@@ -31,6 +31,7 @@ class Hold:
         captured: the frame at its barrier.
         exception: what was raised.
         verdict: why it is held.
+        crashed: whether something was raised; else the frame only waits at a statement.
 
     Attributes:
         number: counts the holds of this process from 1.
@@ -39,10 +40,13 @@ class Hold:
         decision: None until a verb has decided.
     """
 
-    def __init__(self, captured: Capture, exception: BaseException, verdict: Verdict) -> None:
+    def __init__(
+        self, captured: Capture, exception: BaseException, verdict: Verdict, *, crashed: bool = True
+    ) -> None:
         self.number = next(_numbers)
         self.exception = exception
         self.verdict = verdict
+        self.crashed = crashed
         self.thread_name = threading.current_thread().name
         self.started = time.time()
         self.frames = visible_frames(captured.frame, exception)
@@ -155,17 +159,33 @@ class Hold:
         left = "" if view is self._held else f"what {view.name} has called"
         try:
             decision, text = choose(ways)
-            if not left:
+            if not left and self.crashed:
                 self.decision = decision
                 return text
         except BlocksFirst as first:
             text = first.then
             left = left or "the blocks around the statement"
+        if not self.crashed:
+            self._only_taken_by_us(view)
         self.decision = Decision("unwind", unwinding=Unwinding(view.frame, self.exception, decide))
-        return f"leaving {left}, then {text}"
+        return f"leaving {left}, then {text}" if left else text
+
+    def _only_taken_by_us(self, view: FrameView) -> None:
+        """Refuses if a clause of the program's would take what is raised into a paused frame."""
+        reason = taken_at(view.frame, self.exception)
+        if reason:
+            raise Refusal(
+                f"{view.name} cannot go on elsewhere from here",
+                why=reason,
+                remedy="`pass`, and pause it again outside of that block.",
+            )
 
     def retry(self) -> str:
         """Goes on: the statement again, or where a surgery has set it."""
+        ways = self._ways_of_selected()
+        if self.selected is self._held and not self.crashed and ways.moved is None:
+            self.decision = Decision("pass")
+            return f"going on {ways.where_next()}"
         return self._decide(Ways.retry)
 
     def skip(self, what: str = "") -> str:

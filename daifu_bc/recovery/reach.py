@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import FrameType
 
 from daifu_bc.recovery.flight import Flight, leaves_of
-from daifu_bc.recovery.spots import spot_at
+from daifu_bc.recovery.spots import Spot, spot_at
 
 
 def obstacle(inner: FrameType, frame: FrameType, exception: BaseException) -> str:
@@ -31,13 +31,25 @@ def obstacle(inner: FrameType, frame: FrameType, exception: BaseException) -> st
             return f"the interpreter has called `{left.f_code.co_qualname}` by itself, and only prints its errors"
         if outer is frame:
             return ""
-        for step in spot.steps:
-            if step.is_with:
-                stopped, how = step.stops(outer, flight.kind)
-                if stopped:
-                    return f"in {step.where}, {how}"
-            elif step.meetings:
-                clause, how = flight.meet(step.meetings, outer)
-                if clause is not None and how:
-                    return f"a clause at {step.where} {how} it"
+        reason = _taken(flight, spot, outer)
+        if reason:
+            return reason
         left = outer
+
+
+def taken_at(frame: FrameType, exception: BaseException) -> str:
+    """What in a frame takes an exception that is raised where it is now; empty if nothing does."""
+    return _taken(Flight(type(exception), leaves_of(exception)), spot_at(frame, frame.f_lasti), frame)
+
+
+def _taken(flight: Flight, spot: Spot, frame: FrameType) -> str:
+    for step in spot.steps:
+        if step.is_with:
+            stopped, how = step.stops(frame, flight.kind)
+            if stopped:
+                return f"in {step.where}, {how}"
+        elif step.meetings:
+            clause, how = flight.meet(step.meetings, frame)
+            if clause is not None and how:
+                return f"a clause at {step.where} {how} it"
+    return ""

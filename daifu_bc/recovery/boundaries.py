@@ -1,0 +1,151 @@
+"""Calls back at each line or instruction of vaccinated code in a thread, for as long as somebody waits for it; nothing stays behind.
+
+From 3.12 by `sys.monitoring` (PEP 669). On 3.11 by tracing: the thread's trace function is set from outside as
+`threading.settrace_all_threads` does it from 3.12 (`_PyEval_SetTrace` in Python/ceval.c).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any, Final, Protocol
+
+from daifu_bc import pyversion
+from daifu_bc.errors import Refusal
+from daifu_bc.recovery.bodies import has_barriers
+
+#: Called in the thread, with the frame that is about to run an instruction; it may raise into that frame.
+Reached = Callable[[FrameType], None]
+# Those that no kind of tool is meant to take (PEP 669).
+_FREE_TOOLS: Final = (4, 3)
+
+
+class Watch(Protocol):
+    """Watches one thread."""
+
+    def start(self) -> None:
+        """Calls back from now on.
+
+        Raises:
+            Refusal: something else watches the program already.
+        """
+
+    def stop(self) -> None:
+        """Calls back no more."""
+
+
+def watch(thread: int, reached: Reached) -> Watch:
+    """What watches a thread.
+
+    Args:
+        thread: its identifier.
+        reached: called at each instruction, or at least at each line and each jump back, in code with barriers.
+    """
+    return _Monitoring(thread, reached) if pyversion.HAS_MONITORING else _Tracing(thread, reached)
+
+
+class _Monitoring:
+    def __init__(self, thread: int, reached: Reached) -> None:
+        self._thread = thread
+        self._reached = reached
+        self._tool = -1
+
+    def start(self) -> None:
+        monitoring: Any = sys.monitoring  # type: ignore[attr-defined,unused-ignore]
+        tool = next((number for number in _FREE_TOOLS if monitoring.get_tool(number) is None), None)
+        if tool is None:
+            raise Refusal("all that could watch the program is taken", remedy="Detach the other tools.")
+        monitoring.use_tool_id(tool, "daifu_bc")
+        self._tool = tool
+        monitoring.register_callback(tool, monitoring.events.INSTRUCTION, self._instruction)
+        monitoring.set_events(tool, monitoring.events.INSTRUCTION)
+        monitoring.restart_events()
+
+    def stop(self) -> None:
+        if self._tool < 0:
+            return
+        monitoring: Any = sys.monitoring  # type: ignore[attr-defined,unused-ignore]
+        tool, self._tool = self._tool, -1
+        monitoring.set_events(tool, 0)
+        monitoring.register_callback(tool, monitoring.events.INSTRUCTION, None)
+        monitoring.free_tool_id(tool)
+
+    def _instruction(self, code: CodeType, _offset: int) -> object:
+        # Not LINE: a loop in one line has no such event.
+        if not has_barriers(code):
+            return sys.monitoring.DISABLE  # type: ignore[attr-defined,unused-ignore]
+        if threading.get_ident() == self._thread and self._tool >= 0:
+            self._reached(sys._getframe(1))
+        return None
+
+
+class _Tracing:
+    def __init__(self, thread: int, reached: Reached) -> None:
+        self._thread = thread
+        self._reached = reached
+        self._traced: list[FrameType] = []
+        self._from_outside = ctypes.PYFUNCTYPE(
+            ctypes.c_int, ctypes.c_void_p, ctypes.py_object, ctypes.c_int, ctypes.c_void_p
+        )(self._begin)
+
+    def start(self) -> None:
+        if self._thread == threading.get_ident():
+            if sys.gettrace() is not None:
+                raise Refusal("the thread is being traced already", remedy="Detach the debugger.")
+            self._trace(sys._getframe(1))
+            return
+        if sys.gettrace() is not None or threading.gettrace() is not None:
+            raise Refusal("the program is being traced already", remedy="Detach the debugger.")
+        api = ctypes.pythonapi
+        api.PyInterpreterState_Get.restype = ctypes.c_void_p
+        api.PyInterpreterState_ThreadHead.restype = ctypes.c_void_p
+        api.PyInterpreterState_ThreadHead.argtypes = [ctypes.c_void_p]
+        api.PyThreadState_Next.restype = ctypes.c_void_p
+        api.PyThreadState_Next.argtypes = [ctypes.c_void_p]
+        api.PyThreadState_GetFrame.restype = ctypes.c_void_p
+        api.PyThreadState_GetFrame.argtypes = [ctypes.c_void_p]
+        api.Py_DecRef.argtypes = [ctypes.c_void_p]
+        set_trace = api["_PyEval_SetTrace"]
+        set_trace.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.py_object]
+        wanted = sys._current_frames().get(self._thread)
+        state = api.PyInterpreterState_ThreadHead(api.PyInterpreterState_Get())
+        while state:
+            found = api.PyThreadState_GetFrame(state)
+            if found:
+                api.Py_DecRef(found)
+            if found and found == id(wanted):
+                set_trace(state, ctypes.cast(self._from_outside, ctypes.c_void_p), self)
+                return
+            state = api.PyThreadState_Next(state)
+        raise Refusal("that thread runs no Python code", remedy="Choose another one.")
+
+    def stop(self) -> None:
+        if threading.get_ident() == self._thread:
+            sys.settrace(None)
+        for frame in self._traced:
+            frame.f_trace = None
+        self._traced.clear()
+
+    def _begin(self, _self: int, frame: FrameType, _event: int, _argument: int) -> int:
+        """Called in the thread by the interpreter itself: the first event after `start`."""
+        self._trace(frame)
+        return 0
+
+    def _trace(self, frame: FrameType | None) -> None:
+        sys.settrace(self._event)
+        while frame is not None:
+            frame.f_trace = self._event
+            self._traced.append(frame)
+            frame = frame.f_back
+
+    def _event(self, frame: FrameType, event: str, _argument: object) -> Any:
+        if event == "line" and has_barriers(frame.f_code):
+            try:
+                self._reached(frame)
+            finally:
+                # The interpreter now writes the snapshot of the locals back, and somebody may have emptied it.
+                _ = frame.f_locals
+        return self._event

@@ -1,0 +1,122 @@
+"""Stops a running thread at its next statement, without a crash, and lets it go on.
+
+The thread is held in the middle of a call that the interpreter makes before the statement; `pass` returns from it,
+and nothing has happened. Every other way on raises `Paused` there, which takes the frame to its barrier.
+"""
+
+from __future__ import annotations
+
+import threading
+from types import FrameType
+from typing import Final
+
+from daifu_bc.errors import DaifuError, Refusal
+from daifu_bc.recovery import journal, policy, unwinding
+from daifu_bc.recovery.boundaries import Watch, watch
+from daifu_bc.recovery.capture import Capture, foresee
+from daifu_bc.recovery.decision import Decision, Unwinding
+from daifu_bc.recovery.hold import Hold
+from daifu_bc.recovery.restarts import statements_of
+from daifu_bc.recovery.spots import Verdict
+from daifu_bc.recovery.working import working
+
+
+class Paused(BaseException):
+    """Takes a paused frame to where a person wants to go on."""
+
+
+_VERDICT: Final = Verdict(True, ("A pause was asked for.",))
+
+
+class Pause:
+    """A pause that was asked for.
+
+    Args:
+        thread: the thread to stop.
+    """
+
+    def __init__(self, thread: threading.Thread) -> None:
+        if thread.ident is None or not thread.is_alive():
+            raise Refusal(f"the thread {thread.name} is not running")
+        if not policy.somebody_answers():
+            raise Refusal(
+                "nobody would answer a pause: there is neither a terminal nor a playbook",
+                remedy="Start the program with --playbook, or at a terminal.",
+            )
+        self.held = threading.Event()
+        self._watch: Watch = watch(thread.ident, self._reached)
+
+    def start(self) -> None:
+        """Waits for the thread to come to a statement; returns at once."""
+        self._watch.start()
+
+    def cancel(self) -> None:
+        """Lets the thread run, if it has not been stopped."""
+        self._watch.stop()
+
+    def _reached(self, frame: FrameType) -> None:
+        """In the thread, where `frame` is about to run an instruction."""
+        if working.busy:
+            return
+        try:
+            working.busy = True
+            captured = _at_statement(frame)
+            if captured is None:
+                return
+            self._watch.stop()
+            self.held.set()
+            decision = _answered(captured)
+        finally:
+            working.busy = False
+        if decision is not None:
+            raise decision
+
+
+def _at_statement(frame: FrameType) -> Capture | None:
+    """The frame as it would be captured, if it is about to begin a statement."""
+    try:
+        captured = foresee(frame)
+    except DaifuError:
+        return None
+    return captured if statements_of(captured.flow).is_start(captured.place) else None
+
+
+def _answered(captured: Capture) -> Paused | None:
+    """Has the pause answered; what is to be raised, if anything."""
+    paused = Paused("asked for")
+    hold = Hold(captured, paused, _VERDICT, crashed=False)
+    try:
+        journal.held(hold)
+        policy.respond(hold)
+        decision = hold.decision
+    finally:
+        hold.close()
+    if decision is None or (decision.start is None and decision.unwinding is None):
+        return None
+    unwinding.begin(decision.unwinding or Unwinding(captured.frame, paused, _same(captured, decision)))
+    return paused
+
+
+def _same(captured: Capture, decision: Decision):  # type: ignore[no-untyped-def]
+    def decide(arrived: Capture, _exception: BaseException) -> Decision:
+        assert arrived.items == captured.items
+        return decision
+
+    return decide
+
+
+def pause(thread: threading.Thread | None = None) -> Pause:
+    """Stops a running thread at its next statement that is vaccinated; whoever answers holds answers.
+
+    Args:
+        thread: the thread to stop; the main thread if it is left out.
+
+    Returns:
+        The pause; its `held` is set when the thread stands, and `cancel` takes it back.
+
+    Raises:
+        Refusal: the thread does not run, nobody would answer, or another tool watches the program.
+    """
+    made = Pause(threading.main_thread() if thread is None else thread)
+    made.start()
+    return made
