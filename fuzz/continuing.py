@@ -140,7 +140,7 @@ class Observer:
         if self.choice.in_own_code(call.spot):
             flow, place = call.spot.flow, call.spot.place
         try:
-            hold.decision = _go_on(hold, flow, place)
+            hold.decision = go_on(hold, flow, place)
         except Exception as error:
             self.failed.append(f"{call.spot}: {type(error).__name__}: {error}")
             hold.let_go()
@@ -148,7 +148,8 @@ class Observer:
         self.gone_on.append(call.spot.name)
 
 
-def _go_on(hold: Hold, flow: Flow, place: int) -> Decision:
+def go_on(hold: Hold, flow: Flow, place: int) -> Decision:
+    """Goes on at a place of a body."""
     frame = hold.captured.frame
     names = frozenset(frame.f_locals) if flow.code.co_varnames else frozenset[str]()
     bound = (names & frozenset(flow.code.co_varnames)) - frozenset(flow.code.co_cellvars)

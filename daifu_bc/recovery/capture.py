@@ -61,12 +61,13 @@ class Capture:
         return self.in_namespace or bool(self.code.co_flags & kinds)
 
 
-def capture(frame: FrameType, exception: BaseException) -> Capture:
+def capture(frame: FrameType, exception: BaseException, *, left: bool = False) -> Capture:
     """Reads off which stub of `frame` is asking, and for which instruction.
 
     Args:
         frame: a frame whose current instruction lies in a stub.
         exception: what arrived there.
+        left: whether it has come by another barrier of this frame before, so that a block lies behind it.
 
     Raises:
         InternalError: the frame is not in a stub.
@@ -97,11 +98,11 @@ def capture(frame: FrameType, exception: BaseException) -> Capture:
         return flow.place_at(offset) if offset >= 0 else -1
 
     arrived = place_of(mine[0].start)
-    place, left = place_of(raised) if raised >= 0 else -1, False
+    place = place_of(raised) if raised >= 0 and not left else -1
     if place < 0 or not (_asked_for(flow, place, raised, mine) or _same(flow, place, arrived, depth)):
         # A bare `raise`, or a re-raise out of a block whose items are gone.
         place = arrived
-        left = flow.instructions[place].opcode != _RAISE
+        left = left or flow.instructions[place].opcode != _RAISE
     items = (flow.stacks[place] or ())[:depth]
     return Capture(frame, flow, place, items, [flow.kind(item) for item in items], left)
 

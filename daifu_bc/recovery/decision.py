@@ -35,7 +35,7 @@ class Decision:
     unwinding: Unwinding | None = None
 
 
-@dataclass(frozen=True)
+@dataclass
 class Unwinding:
     """The held exception goes on its way until a frame goes on: what lies in between is left as it leaves it.
 
@@ -44,8 +44,10 @@ class Unwinding:
         exception: what takes the blocks and frames inside it down.
         decide: how it goes on, asked at each barrier of that frame at which the exception arrives; NoPoint is raised
             where it cannot be, as long as a `finally` has to run first.
+        left: whether it has come by a barrier of that frame already.
     """
 
     frame: FrameType
     exception: BaseException
     decide: Callable[[Capture, BaseException], Decision]
+    left: bool = False

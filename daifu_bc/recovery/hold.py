@@ -156,19 +156,21 @@ class Hold:
             inner = inner_frame(captured.frame, exception)
             return choose(Ways(captured, exception, inner, moved))[0]
 
-        left = "" if view is self._held else f"what {view.name} has called"
+        crashed_here = self.crashed and view is self._held
+        what = "" if view is self._held else f"what {view.name} has called"
         try:
             decision, text = choose(ways)
-            if not left and self.crashed:
+            if crashed_here:
                 self.decision = decision
                 return text
         except BlocksFirst as first:
             text = first.then
-            left = left or "the blocks around the statement"
+            what = what or "the blocks around the statement"
         if not self.crashed:
             self._only_taken_by_us(view)
-        self.decision = Decision("unwind", unwinding=Unwinding(view.frame, self.exception, decide))
-        return f"leaving {left}, then {text}" if left else text
+        unwinding = Unwinding(view.frame, self.exception, decide, left=crashed_here)
+        self.decision = Decision("unwind", unwinding=unwinding)
+        return f"leaving {what}, then {text}" if what else text
 
     def _only_taken_by_us(self, view: FrameView) -> None:
         """Refuses if a clause of the program's would take what is raised into a paused frame."""

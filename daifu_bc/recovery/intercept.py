@@ -87,12 +87,13 @@ def _arrived(frame: FrameType, exception: BaseException) -> Handover | None:
         if not unwinding.is_on_stack(sought.frame, frame):  # it could not go on, and has been left
             unwinding.end()
         return None
-    captured = capture(frame, exception)
+    captured = capture(frame, exception, left=sought.left)
     try:
         decision = sought.decide(captured, exception)
         with room_to_work(exception):
             handover = _prepare(captured, decision)
     except NoPoint:  # a `finally` has to run first; there is another barrier around it
+        sought.left = True
         return None
     unwinding.end()
     _clear_dead_frames(frame, exception)

@@ -6,19 +6,22 @@ and nothing has happened. Every other way on raises `Paused` there, which takes 
 
 from __future__ import annotations
 
+import atexit
 import threading
+from collections.abc import Callable
 from types import FrameType
 from typing import Final
 
-from daifu_bc.errors import DaifuError, Refusal
-from daifu_bc.recovery import journal, policy, unwinding
+from daifu_bc.analysis.code import entry_at, exception_entries
+from daifu_bc.errors import DaifuError, InternalError, Refusal
+from daifu_bc.recovery import intercept, journal, policy, unwinding
 from daifu_bc.recovery.boundaries import Watch, watch
 from daifu_bc.recovery.capture import Capture, foresee
 from daifu_bc.recovery.decision import Decision, Unwinding
 from daifu_bc.recovery.hold import Hold
 from daifu_bc.recovery.restarts import statements_of
 from daifu_bc.recovery.spots import Verdict
-from daifu_bc.recovery.working import working
+from daifu_bc.recovery.working import came_from_outside, working
 
 
 class Paused(BaseException):
@@ -44,6 +47,7 @@ class Pause:
                 remedy="Start the program with --playbook, or at a terminal.",
             )
         self.held = threading.Event()
+        atexit.register(self.cancel)
         self._watch: Watch = watch(thread.ident, self._reached)
 
     def start(self) -> None:
@@ -53,6 +57,7 @@ class Pause:
     def cancel(self) -> None:
         """Lets the thread run, if it has not been stopped."""
         self._watch.stop()
+        atexit.unregister(self.cancel)
 
     def _reached(self, frame: FrameType) -> None:
         """In the thread, where `frame` is about to run an instruction."""
@@ -63,9 +68,15 @@ class Pause:
             captured = _at_statement(frame)
             if captured is None:
                 return
-            self._watch.stop()
+            self.cancel()
             self.held.set()
             decision = _answered(captured)
+        except Exception as error:
+            if came_from_outside(error):
+                raise
+            self._watch.stop()
+            intercept.report(error)
+            return
         finally:
             working.busy = False
         if decision is not None:
@@ -78,7 +89,13 @@ def _at_statement(frame: FrameType) -> Capture | None:
         captured = foresee(frame)
     except DaifuError:
         return None
-    return captured if statements_of(captured.flow).is_start(captured.place) else None
+    flow, place = captured.flow, captured.place
+    depth = len(flow.stacks[place] or ())
+    # What is raised there must find all that lies on the stack: not so while a `with` is being entered.
+    entry = entry_at(exception_entries(frame.f_code.co_exceptiontable), frame.f_lasti)
+    if entry is None or not entry.depth == depth == len(captured.items):
+        return None
+    return captured if statements_of(flow).is_start(place) else None
 
 
 def _answered(captured: Capture) -> Paused | None:
@@ -97,9 +114,12 @@ def _answered(captured: Capture) -> Paused | None:
     return paused
 
 
-def _same(captured: Capture, decision: Decision):  # type: ignore[no-untyped-def]
+def _same(captured: Capture, decision: Decision) -> Callable[[Capture, BaseException], Decision]:
+    """The decision, for the barrier at which what is raised arrives."""
+
     def decide(arrived: Capture, _exception: BaseException) -> Decision:
-        assert arrived.items == captured.items
+        if arrived.items != captured.items:
+            raise InternalError("a paused frame has not kept what lay on its stack")
         return decision
 
     return decide

@@ -1,0 +1,208 @@
+"""Any frame of the stack: what lies inside the selected one is left by its own code, once; what is printed is worked out by hand."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import asyncio, functools, sorts
+log = []
+bad = {2}
+class Guard:
+    def __init__(self, name): self.name = name
+    def __enter__(self): log.append(f'+{self.name}'); return self
+    def __exit__(self, kind, error, trace): log.append(f'-{self.name} {kind.__name__ if kind else None}')
+def step(i):
+    with Guard('step'):
+        try:
+            log.append(f'step {i}')
+            if i in bad:
+                raise ValueError(i)
+        finally:
+            log.append(f'finally {i}')
+    return i * 10
+def cleaned(i):
+    try:
+        return step(i)
+    except Exception:
+        log.append('clean-up')
+        raise
+def train(n):
+    total, made = 0, []
+    for i in range(1, n):
+        try:
+            made.append(lambda: total)
+            total += cleaned(i)
+        finally:
+            log.append('round')
+    else:
+        log.append('else')
+    log.append(f'end {total}')
+    return total, [one() for one in made]
+def nested(n):
+    with Guard('train'):
+        for i in range(1, n):
+            total = sorts.by([i], step)
+            log.append(total)
+    return 'nested'
+def numbers(n):
+    for i in range(1, n):
+        yield step(i)
+def generated(n):
+    for number in numbers(n):
+        log.append(number)
+    return 'generated'
+async def awaited(n):
+    async with asyncio.timeout(60):
+        for i in range(1, n):
+            await asyncio.sleep(0)
+            log.append(await inner(i))
+    return 'awaited'
+async def inner(i):
+    return step(i)
+def translated(n):
+    for i in range(1, n):
+        try:
+            log.append(step(i))
+        except ValueError as error:
+            raise RuntimeError('translated') from error
+    return 'translated'
+"""
+
+# Not under the program's root: it is not vaccinated.
+SORTS = """
+def by(items, key):
+    return sorted(items, key=key)
+"""
+
+ROUND_ONE = ["+step", "step 1", "finally 1", "-step None"]
+CRASHED = ["+step", "step 2", "finally 2", "-step ValueError"]
+MENDED = ["+step", "step 2", "finally 2", "-step None"]
+MEND = "action bad.clear()"
+
+CASES: dict[str, tuple[str, str, object, list[str]]] = {
+    # call, words, result, log
+    "pass": (
+        "train(3)",
+        f"frame train\n{MEND}\npass",
+        (30, [30, 30]),
+        [*ROUND_ONE, "round", *CRASHED, "clean-up", *MENDED, "round", "else", "end 30"],
+    ),
+    "skip": (
+        "train(3)",
+        "frame train\nskip",
+        (10, [10, 10]),
+        [*ROUND_ONE, "round", *CRASHED, "clean-up", "round", "else", "end 10"],
+    ),
+    "skip body": (
+        "train(3)",
+        "frame train\nskip body",
+        (10, [10, 10]),
+        [*ROUND_ONE, "round", *CRASHED, "clean-up", "round", "else", "end 10"],
+    ),
+    "skip loop": (
+        "train(3)",
+        "frame train\nskip loop",
+        (10, [10, 10]),
+        [*ROUND_ONE, "round", *CRASHED, "clean-up", "round", "end 10"],
+    ),
+    "goto out of a finally": (
+        "train(3)",
+        "frame train\ngoto 34",
+        (10, [10, 10]),
+        [*ROUND_ONE, "round", *CRASHED, "clean-up", "round", "end 10"],
+    ),
+    "return": (
+        "train(3)",
+        "frame train\nreturn total + 1",
+        11,
+        [*ROUND_ONE, "round", *CRASHED, "clean-up", "round"],
+    ),
+    "restart with another parameter": (
+        "train(4)",
+        "frame train\naction n = 2\nrestart",
+        (10, [10]),
+        [*ROUND_ONE, "round", *CRASHED, "clean-up", "round", *ROUND_ONE, "round", "else", "end 10"],
+    ),
+    "below a library and C": (
+        "nested(3)",
+        f"frame nested\n{MEND}\npass",
+        "nested",
+        ["+train", *ROUND_ONE, "[1]", *CRASHED, *MENDED, "[2]", "-train None"],
+    ),
+    "leaves a with": (
+        "nested(3)",
+        "frame nested\nreturn 7",
+        7,
+        ["+train", *ROUND_ONE, "[1]", *CRASHED, "-train None"],
+    ),
+    "an awaited coroutine": (
+        "asyncio.run(awaited(3))",
+        f"frame awaited\n{MEND}\npass",
+        "awaited",
+        [*ROUND_ONE, "10", *CRASHED, *MENDED, "20"],
+    ),
+    "an exception that is translated on the way": (
+        "translated(3)",
+        "frame translated\nskip body",
+        "translated",
+        [*ROUND_ONE, "10", *CRASHED],
+    ),
+    "the module": (
+        "(train(3), log.append('again'))[0]",
+        f"frame <module>\n{MEND}\npass",
+        (30, [30, 30]),
+        [*ROUND_ONE, "round", *CRASHED, "clean-up", "round", *ROUND_ONE, "round", *MENDED, "round"]
+        + ["else", "end 30", "again"],
+    ),
+}
+
+REFUSED = {
+    "a generator that has ended": ("generated(3)", "frame generated\npass", "would give no more"),
+    "a frame of a library": ("nested(3)", "frame by\npass", "not vaccinated"),
+    "a task's end": ("asyncio.run(awaited(3))", "frame <module>\npass", "cannot be reached"),
+    "no loop": ("nested(3)", "skip body", "no loop is being run"),
+}
+
+
+def run(folder: Path, call: str, words: str) -> subprocess.CompletedProcess[str]:
+    """Run the program in a folder of its own, its one hold answered by the words."""
+    program = folder / "project"
+    program.mkdir()
+    (folder / "sorts.py").write_text(SORTS)
+    (program / "program.py").write_text(f"{PROGRAM}result = {call}\nprint(repr(result))\nprint(log)\n")
+    (folder / "playbook").write_text(words + "\n")
+    command = [sys.executable, "-X", "faulthandler", "-m", "daifu_bc", "run", "--playbook", "../playbook"]
+    environment = {"PYTHONPATH": f"{Path(__file__).parent.parent}:{folder}", "PATH": ""}
+    return subprocess.run(
+        [*command, "program.py"],
+        cwd=program,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_selected_frame_goes_on(case: str, tmp_path: Path) -> None:
+    call, words, result, log = CASES[case]
+    ended = run(tmp_path, call, words)
+    assert ended.returncode == 0, ended.stderr
+    first, second = ended.stdout.splitlines()
+    assert first == repr(result)
+    assert [str(one) for one in eval(second)] == log
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_frame_that_cannot_go_on_says_why(case: str, tmp_path: Path) -> None:
+    call, words, reason = REFUSED[case]
+    ended = run(tmp_path, call, words)
+    assert reason in ended.stderr
+    assert "ValueError: 2" in ended.stderr
+    assert ended.returncode == 1
