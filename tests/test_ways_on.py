@@ -311,6 +311,33 @@ try: outer(KeyError)
 except KeyError as error: print([entry.name for entry in traceback.extract_tb(error.__traceback__)])
 outer(ValueError)
 """
+ELEMENTS = """
+import asyncio
+from flaky import bad
+def loop(items):
+    total = 0
+    for a, b in items:
+        total += a * b
+    return total
+print(loop([(1, 2), 5, (3, 4)]))
+print(loop(iter([(1, 2), 5, (3, 4)])))
+async def several():
+    for x in ((1, 2), 5, (3, 4)): yield x
+async def asynchronous():
+    async for a, b in several():
+        print(a, b)
+    else:
+        print('else')
+asyncio.run(asynchronous())
+print(list(a for a, b in [(1, 2), 5, (3, 4)]))
+def parked():
+    for x in (1, 2):
+        try: return 'value'
+        finally:
+            bad('parked')
+            print('finally', x)
+print(parked())
+"""
 
 #: What `COPIES` prints up to the crash.
 BEFORE = "try 0\nfinally 0\nend 0\nafter 0\nfinally 1\nend 1\n"
@@ -380,6 +407,16 @@ CASES = {
         MATCH,
         "pass\n---\n" * 4 + "pass\n",
         "small\n('list', 1, 2)\n('map', 3)\n('text', 'abc')\nother\n",
+    ),
+    "skip an element that cannot be unpacked": (
+        ELEMENTS,
+        "skip\n---\n" * 4 + "skip\n",
+        "14\n14\n1 2\n3 4\nelse\n[1, 3]\nfinally 1\nvalue\n",
+    ),
+    "goto the body with an element of one's own": (
+        ELEMENTS,
+        "action a, b = 5, 5\ngoto 7\n---\n" + "skip\n---\n" * 3 + "skip\n",
+        "39\n14\n1 2\n3 4\nelse\n[1, 3]\nfinally 1\nvalue\n",
     ),
     "goto the end": (LOOPS, "goto 8\n", "[2, 'after']\n"),
 }
@@ -468,6 +505,15 @@ def main():
     assert seen.events == ["1", "1", "2", "2", "3", "3"]
     assert seen.result == "([1, 2, 3], [1])"
     assert seen.holds == 3
+
+
+def test_an_element_that_cannot_be_unpacked_is_said(tmp_path: Path) -> None:
+    result = run(tmp_path, ELEMENTS, "pass\n")
+    assert (
+        "the loop has taken its next element, which could not be assigned to its variables" in result.stderr
+    )
+    assert "Or set the variables by an action, and `goto 7`." in result.stderr
+    assert result.returncode == 1
 
 
 def test_surgery_from_disk_after_a_look(tmp_path: Path) -> None:
