@@ -42,6 +42,9 @@ LOOKS_BEFORE_CALL: Final = VERSION >= (3, 13)
 #: From 3.13 `frame.f_locals` of a function writes through (PEP 667); before it is a snapshot.
 LOCALS_WRITE_THROUGH: Final = VERSION >= (3, 13)
 
+#: From 3.13 two locals can be stored by one instruction.
+STORES_IN_PAIRS: Final = "STORE_FAST_STORE_FAST" in opcode.opmap
+
 #: From 3.12 comprehensions are inlined (PEP 709); before each is a function of its own.
 COMPREHENSIONS_INLINED: Final = VERSION >= (3, 12)
 

@@ -16,7 +16,7 @@ from daifu_bc.errors import NoPoint, Refusal
 from daifu_bc.recovery import policy
 from daifu_bc.recovery.answers import Verdict
 from daifu_bc.recovery.attributes import context_of
-from daifu_bc.recovery.bodies import continuation_from
+from daifu_bc.recovery.bodies import continuation_from, runs_none
 from daifu_bc.recovery.capture import Capture
 from daifu_bc.recovery.edits import Operation
 from daifu_bc.recovery.frames import ActionResult, FrameView, failed_exit, inner_frame, visible_frames
@@ -174,7 +174,7 @@ class Hold:
     ) -> None:
         self._only_held()
         # Built and verified now, so that a refusal is told here, and the hold stays.
-        continuation_from(flow, start)
+        continuation_from(flow, start, runs=runs_none(self.captured.frame))
         values = self._values if flow is self._flow else {}
         self.decision = Decision(word, start, flow, last or [], values | (extra or {}))
 

@@ -14,21 +14,25 @@ from daifu_bc.recovery import journal, observers, policy
 from daifu_bc.recovery import verdict as verdicts
 from daifu_bc.recovery.answers import Verdict, leave_alone
 from daifu_bc.recovery.attributes import traceback_of
-from daifu_bc.recovery.bodies import continuation_from, continuation_of
+from daifu_bc.recovery.bodies import continuation_from, continuation_of, located, runs_none
 from daifu_bc.recovery.capture import Capture, capture
 from daifu_bc.recovery.hold import Decision, Hold, let_pass
-from daifu_bc.recovery.resume import Handover, Passage, note_crash, read_locals
+from daifu_bc.recovery.resume import Handover, Passage, note_crash, read_locals, trimmed
 from daifu_bc.recovery.verdict import judge
 from daifu_bc.recovery.working import came_from_outside, room_to_work, working
 
 #: Told at once by their type; subclasses are left to the verdict.
 _CONTROL_FLOW = frozenset({StopIteration, StopAsyncIteration, GeneratorExit, SystemExit})
+#: Whether a run has gone on anywhere; until then there is nothing to be taken out of a traceback.
+_gone_on = False
 _told = threading.Lock()
 _reported: set[str] = set()
 
 
 def intercept(_module: object, exception: BaseException) -> Handover | None:
     """Asked by a stub with the exception alone; None lets it go on as if nothing had been there."""
+    if _gone_on and trimmed(sys._getframe(1), exception):
+        return None
     if type(exception) in _CONTROL_FLOW or not policy.somebody_answers():
         return None
     if working.busy:  # an exception of our own code, where that is vaccinated too
@@ -98,8 +102,10 @@ def _prepare(captured: Capture, decision: Decision) -> Handover:
     """Builds and verifies all that the way on needs; after this only moving is left to be done."""
     assert decision.flow is not None
     assert decision.start is not None
-    continuation = continuation_from(decision.flow, decision.start)
+    global _gone_on
+    _gone_on = True
     frame = captured.frame
+    continuation = continuation_from(decision.flow, decision.start, runs=runs_none(frame))
     namespace = frame.f_locals if captured.in_namespace else None
     handover = Handover(
         Passage(
@@ -113,8 +119,8 @@ def _prepare(captured: Capture, decision: Decision) -> Handover:
             list(decision.last),
         )
     )
-    running = continuation_of(frame.f_code)
-    if running is not None and captured.cannot_return_handover:
+    running = located(frame.f_code)
+    if running is not None and running.returns and captured.cannot_return_handover:
         note_crash(handover)
     return handover
 

@@ -17,8 +17,8 @@ from daifu_bc.analysis.code import ExceptionEntry, encode_exception_entries
 from daifu_bc.analysis.flow import Flow
 from daifu_bc.analysis.regions import Region, regions
 from daifu_bc.errors import CannotVaccinate, VerificationError
-from daifu_bc.rewrite.assemble import Assembler, Label, last_line
-from daifu_bc.rewrite.stubs import stub, tail
+from daifu_bc.rewrite.assemble import Assembler, last_line
+from daifu_bc.rewrite.tails import Ending, cold_code
 
 #: The last constant of vaccinated code begins with this; changes with its layout.
 MARKER: Final = b"daifu_bc vaccinated 2\0"
@@ -135,10 +135,7 @@ def build(flow: Flow) -> CodeType:
     if not found:
         raise CannotVaccinate("there is nothing in it that can raise")
     asm = Assembler(code)
-    end = Label()
-    stubs = [stub(asm, region, end, 0) for region in found]
-    asm.place(end)
-    tail(asm, code, code.co_firstlineno, follows=True)
+    stubs = cold_code(asm, found, code, Ending.CALL, 0)
     size = len(code.co_code)
     cold, cold_entries = asm.finish(size)
     table = merge_entries(flow.entries, found, [asm.offset(start) for start in stubs], 0)
