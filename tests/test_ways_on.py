@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -338,6 +339,43 @@ def parked():
             print('finally', x)
 print(parked())
 """
+CELLS = """
+from flaky import bad
+def merged(bases):
+    for base in bases:
+        any(b is base for b in bases)
+    found = [bad(('in', base)) for base in bases]
+    return found, bad(('behind', base))
+def argument(a):
+    i = 7
+    kept = lambda: i
+    x = bad(len([bad(('argument', i)) for i in a]))
+    return x, sorted([i for i in a], key=bad('key') and None), kept(), bad(i)
+def parameter(a):
+    def show(): return a
+    b = [a for a in a]
+    bad('parameter')
+    return b, show()
+def both(a):
+    for one in a:
+        with open('/dev/null') as two:
+            later = lambda: (one, two.name)
+            try:
+                found = [(one, two) for one in a for two in range(len(bad(('both', one))))]
+            finally:
+                bad(('finally', one))
+    return found, later(), {one: bad(('dict', one)) for one in a}
+class Body:
+    x = 1
+    y = [bad(('class', x)) for x in range(2)]
+    z = [one() for one in [lambda: x for x in range(2)]]
+    w = bad(x)
+print(merged((1, 2)))
+print(argument([2, 1]))
+print(parameter([3, 4]))
+print(both([1, 2])[1:])
+print(Body.y, Body.z, Body.w)
+"""
 
 #: What `COPIES` prints up to the crash.
 BEFORE = "try 0\nfinally 0\nend 0\nafter 0\nfinally 1\nend 1\n"
@@ -505,6 +543,20 @@ def main():
     assert seen.events == ["1", "1", "2", "2", "3", "3"]
     assert seen.result == "([1, 2, 3], [1])"
     assert seen.holds == 3
+
+
+def test_cells_that_a_comprehension_has_put_aside(tmp_path: Path) -> None:
+    result = run(tmp_path, CELLS, "pass\n---\n" * 40 + "pass\n")
+    assert result.stdout.splitlines() == [
+        "([('in', 1), ('in', 2)], ('behind', 2))",
+        "(2, [1, 2], 7, 7)",
+        "([3, 4], [3, 4])",
+        "((2, '/dev/null'), {1: ('dict', 1), 2: ('dict', 2)})",
+        "[('class', 0), ('class', 1)] [1, 1] 1",
+    ], result.stderr
+    # Each was held where it happened, and not in the module that had called an unvaccinated function.
+    held = re.findall(r"> \d+ +(\S+) .*<- held", result.stderr)
+    assert set(held) == {"merged", "argument", "parameter", "both", "Body"}
 
 
 def test_an_element_that_cannot_be_unpacked_is_said(tmp_path: Path) -> None:
