@@ -23,6 +23,9 @@ NULL_BEFORE_CALLABLE: Final = VERSION < (3, 13)
 #: From 3.12 the compiler emits unchecked loads where it has proved that a local is bound (gh-93143).
 UNCHECKED_LOADS: Final = VERSION >= (3, 12)
 
+#: From 3.14 small numbers need not stand among the constants.
+SMALL_INTS: Final = "LOAD_SMALL_INT" in opcode.opmap
+
 #: From 3.14 some stack slots hold references that are borrowed from a local (gh-130704).
 BORROWED_LOADS: Final = VERSION >= (3, 14)
 

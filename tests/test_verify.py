@@ -685,12 +685,13 @@ def test_changed_attributes(code: CodeType, pristine: CodeType) -> None:
     refused(code.replace(co_varnames=("z", *code.co_varnames[1:])), pristine, "co_varnames has changed")
 
 
+ZERO = "LOAD_SMALL_INT" if pyversion.SMALL_INTS else "LOAD_CONST"
 LASTI_KEPT = ("SWAP", "POP_TOP", "POP_TOP")
 
 
 @pytest.mark.skipif(not pyversion.BORROWED_LOADS, reason="each load takes a reference")
 def test_a_local_that_is_let_go_while_it_is_borrowed(code: CodeType, pristine: CodeType) -> None:
-    first, _, third = find(code, len(pristine.co_code), "LOAD_CONST", "LOAD_CONST", "IMPORT_NAME")
+    first, _, third = find(code, len(pristine.co_code), ZERO, "LOAD_CONST", "IMPORT_NAME")
     mutant = patched(code, first.offset, "LOAD_FAST_BORROW", 0)
     verify(mutant, pristine)
     refused(patched(mutant, third.offset, "STORE_FAST", 0), pristine, "borrowed from the local")
@@ -700,7 +701,7 @@ def test_a_local_that_is_let_go_while_it_is_borrowed(code: CodeType, pristine: C
 def test_a_tagged_lasti_that_is_used(code: CodeType, pristine: CodeType) -> None:
     popped = find(code, len(pristine.co_code), *LASTI_KEPT)[1]
     refused(patched(code, popped.offset, "STORE_FAST", 0), pristine, "that may hold a saved lasti")
-    load = find(code, len(pristine.co_code), "PUSH_EXC_INFO", "LOAD_CONST")[1]
+    load = find(code, len(pristine.co_code), "PUSH_EXC_INFO", ZERO)[1]
     mutant = patched(code, load.offset - 2, "STORE_FAST", 0)
     mutant = patched(mutant, load.offset, "STORE_FAST", 0)
     refused(mutant, pristine, "that may hold a saved lasti")

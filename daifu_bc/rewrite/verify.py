@@ -338,7 +338,9 @@ def _check_stubs(listing: Listing, body: _Body, displaced: dict[int, _Handler | 
             continue
         # What has left a continuation has met the handlers there; a barrier may only let it out of the frame.
         if displaced.setdefault(starts[left.target], None) is not None:
-            listing.refuse("what leaves a continuation here would be re-raised to a handler of the body", place)
+            listing.refuse(
+                "what leaves a continuation here would be re-raised to a handler of the body", place
+            )
     for place in behind:
         start = starts[place]
         if start in displaced:
