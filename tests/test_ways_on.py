@@ -376,6 +376,71 @@ print(parameter([3, 4]))
 print(both([1, 2])[1:])
 print(Body.y, Body.z, Body.w)
 """
+ASYNC_WITH = """
+import asyncio
+from flaky import bad
+class Manager:
+    def __init__(self, name, error=None): self.name, self.error = name, error
+    async def __aenter__(self): return self
+    async def __aexit__(self, *exc):
+        await asyncio.sleep(0)
+        print('exit', self.name, exc[1])
+        if self.error:
+            raise self.error
+async def loop():
+    for i in (1, 2):
+        async with Manager('loop') as manager:
+            bad('loop')
+            print('inside', i)
+        print('behind', i)
+    return 'looped'
+async def nested(n):
+    try:
+        async with Manager('outer'):
+            with open('/dev/null'):
+                async with Manager('inner', KeyError('failed') if n else None):
+                    bad('nested' + str(n))
+            print('never')
+    except KeyError as error:
+        print('caught', error)
+    return 'went on'
+async def generator():
+    async with Manager('generator'):
+        yield 1
+        bad('generator')
+    yield 2
+async def cancelled():
+    async with Manager('cancelled'):
+        bad('cancelled')
+async def main():
+    print(await loop())
+    print(await nested(0))
+    print(await nested(1))
+    print([x async for x in generator()])
+    task = asyncio.ensure_future(cancelled())
+    await asyncio.sleep(0)
+    task.cancel()
+    try: await task
+    except asyncio.CancelledError: print('cancelled')
+asyncio.run(main())
+"""
+FAILING_EXIT = """
+from flaky import bad
+class Manager:
+    def __enter__(self): return self
+    def __exit__(self, *exc):
+        print('exit', exc[1])
+        raise KeyError('failed')
+def run():
+    try:
+        with Manager():
+            bad('inside')
+        print('never')
+    except KeyError as error:
+        print('caught', error)
+    return 'went on'
+print(run())
+"""
 
 #: What `COPIES` prints up to the crash.
 BEFORE = "try 0\nfinally 0\nend 0\nafter 0\nfinally 1\nend 1\n"
@@ -456,6 +521,22 @@ CASES = {
         "action a, b = 5, 5\ngoto 7\n---\n" + "skip\n---\n" * 3 + "skip\n",
         "39\n14\n1 2\n3 4\nelse\n[1, 3]\nfinally 1\nvalue\n",
     ),
+    "goto and return leave an async with": (
+        ASYNC_WITH,
+        "goto 17\n---\nreturn 'given'\n---\nreturn 'unused'\n---\nreturn\n---\nreturn\n",
+        (
+            "exit loop None\nbehind 1\ninside 2\nexit loop None\nbehind 2\nlooped\n"
+            "exit inner None\nexit outer None\ngiven\n"
+            "exit inner None\nexit outer 'failed'\n"
+            "caught 'failed'\nwent on\n"
+            "exit generator None\n[1]\ncancelled\n"
+        ),
+    ),
+    "an exit that fails on the way out is handled by the program": (
+        FAILING_EXIT,
+        "goto 12\n",
+        "exit None\ncaught 'failed'\nwent on\n",
+    ),
     "goto the end": (LOOPS, "goto 8\n", "[2, 'after']\n"),
 }
 
@@ -466,6 +547,7 @@ def test_goes_on(case: str, tmp_path: Path) -> None:
     result = run(tmp_path, program, playbook)
     assert result.stdout == expected, result.stderr
     assert result.returncode == 0
+    assert "has no block for this hold" not in result.stderr
 
 
 def test_a_generator_that_has_ended_is_said(tmp_path: Path) -> None:

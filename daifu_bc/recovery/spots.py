@@ -24,7 +24,7 @@ from daifu_bc.recovery.carriers import carrier
 from daifu_bc.recovery.flight import meetings_of
 from daifu_bc.recovery.lookups import text
 from daifu_bc.recovery.managers import stops
-from daifu_bc.recovery.places import comes_again, displaced, locate, place_at
+from daifu_bc.recovery.places import around_prefix, comes_again, displaced, locate, place_at
 
 
 class Where(NamedTuple):
@@ -240,8 +240,11 @@ def _make(code: CodeType, offset: int, module: object) -> Spot:
         flow = flow_of(original)
     except CannotVaccinate:
         flow = None
-    if there < 0 or flow is None:
+    if flow is None:
         spot = Spot(where, (), policy, Site(-1, None))
+    elif there < 0:
+        steps = _steps(flow, chain_from(flow, around_prefix(code, offset, flow)), where)
+        spot = Spot(where, steps, policy, Site(-1, None))
     else:
         place = place_at(flow, there)
         handlers = chain(flow, flow.instructions[place].offset)

@@ -22,7 +22,7 @@ from daifu_bc.errors import NoPoint
 from daifu_bc.rewrite.assemble import Assembler, InBody, last_line
 from daifu_bc.rewrite.barrier import from_verify, memory_of, merge_entries, remember_pristine
 from daifu_bc.rewrite.splice import Spliced, checked_loads, splice
-from daifu_bc.rewrite.tails import Ending, cold_code
+from daifu_bc.rewrite.tails import Ending, await_exit, cold_code
 
 TAKE: Final = "_take"
 _STORE_THEN_LOAD: Final = opcode.opmap.get("STORE_FAST_LOAD_FAST", -1)
@@ -302,23 +302,32 @@ def _leave(asm: Assembler, flow: Flow, stack: Stack, keep: int, moved: Callable[
             if kind == EXIT_SELF:
                 items.pop()
             first = asm.label()
-            if flow.instructions[flow.index[origin]].opcode in _ASYNC_WITH or (
-                pyversion.EXIT_IS_A_PAIR and flow.instructions[flow.index[origin]].arg == 3
-            ):
-                raise NoPoint("it would leave an `async with`", remedy="Choose a line inside that block.")
             for _ in range(3):
                 asm.constant(None)
             asm.call(3 if pyversion.EXIT_IS_A_PAIR else 2)
+            begin = end = first
+            if _is_awaited(flow, origin):
+                begin, end = await_exit(asm, len(items))
             asm.emit("POP_TOP")
             entry = flow.entry(flow.index[origin])
             if entry is not None:
-                asm.protect(first, asm.label(), InBody(moved(entry.target)), entry.depth, lasti=entry.lasti)
+                target = InBody(moved(entry.target))
+                for one, other in ((first, begin), (end, asm.label())):
+                    if one is not other:
+                        asm.protect(one, other, target, entry.depth, lasti=entry.lasti)
         elif kind == SAVED:
             asm.emit("POP_EXCEPT")
         else:
             asm.emit("POP_TOP")
 
 
+def _is_awaited(flow: Flow, origin: int) -> bool:
+    """Whether an exit belongs to an `async with`."""
+    instruction = flow.instructions[flow.index[origin]]
+    return instruction.opcode in _ASYNC_WITH or (pyversion.EXIT_IS_A_PAIR and instruction.arg == _AEXIT)
+
+
+_AEXIT: Final = 3  # argument of LOAD_SPECIAL (3.14+)
 _ASYNC_WITH: Final = frozenset({opcode.opmap.get("BEFORE_ASYNC_WITH", -1)})
 
 

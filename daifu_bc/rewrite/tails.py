@@ -31,6 +31,7 @@ _SUSPENDING: Final = (
 # Arguments of RESUME (InternalDocs/generators.md).
 _AFTER_YIELD, _AFTER_YIELD_FROM, _AFTER_AWAIT = 1, 2, 3
 _GET_ITER_FOR_YIELD_FROM: Final = 3
+_FROM_EXIT: Final = 2  # argument of GET_AWAITABLE: what to say if it cannot be awaited
 #: So many locals are cleared at a time; more would need a larger stack.
 _AT_A_TIME: Final = 5
 _NONES: Final = tuple((None,) * count for count in range(_AT_A_TIME + 1))
@@ -167,8 +168,18 @@ def _follow(asm: Assembler, flags: int) -> None:
     asm.deepest = max(asm.deepest, 12 if flags & _SUSPENDING else 7)
 
 
-def _await(asm: Assembler, below: int, resume: int) -> None:
-    """[awaitable's iterator] -> [result]; `below` items lie under it. The standard delegation of its version."""
+def await_exit(asm: Assembler, below: int) -> tuple[Label, Label]:
+    """[what `__aexit__` gave] -> [result]; `below` items lie under it. The range that has a handler of its own."""
+    asm.emit("GET_AWAITABLE", _FROM_EXIT)
+    return _await(asm, below, _AFTER_AWAIT)
+
+
+def _await(asm: Assembler, below: int, resume: int) -> tuple[Label, Label]:
+    """[awaitable's iterator] -> [result]; `below` items lie under it. The standard delegation of its version.
+
+    Returns:
+        The range in which what is thrown in has a handler of its own; empty up to 3.11.
+    """
     loop, end = Label(), Label()
     if pyversion.VERSION >= (3, 15) and resume == _AFTER_AWAIT:
         asm.emit("PUSH_NULL")
@@ -182,12 +193,13 @@ def _await(asm: Assembler, below: int, resume: int) -> None:
     asm.emit("JUMP_BACKWARD_NO_INTERRUPT", loop)
     if pyversion.VERSION < (3, 12):
         asm.place(end)
-        return
+        return yielded, yielded
     thrown = asm.label()
     asm.emit("CLEANUP_THROW")
     asm.place(end)
     asm.emit("END_SEND")
     asm.protect(yielding, yielded, thrown, below + (3 if pyversion.VERSION >= (3, 15) else 2))
+    return yielding, yielded
 
 
 def _delegate(asm: Assembler, below: int, *, awaits: bool) -> None:
