@@ -214,7 +214,10 @@ WORDS = (
         "skip",
         ("skip",),
         "go on after the crashed statement, leaving it undone",
-        "If it is the head of a `for`, `while`, `if` or `with`, the whole compound statement is skipped.",
+        """
+        If it is the head of a `for`, `while`, `if` or `with`, the whole compound statement is skipped.
+        Where a loop's next element could not be assigned to its variables, the loop goes on with the one behind it.
+        """,
         _skip,
         takes_nothing,
         decides=True,
