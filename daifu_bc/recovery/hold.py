@@ -13,7 +13,7 @@ from typing import Any
 from daifu_bc.analysis import editions
 from daifu_bc.analysis.flow import Flow
 from daifu_bc.errors import NoPoint, Refusal
-from daifu_bc.recovery import policy
+from daifu_bc.recovery import policy, signals
 from daifu_bc.recovery.answers import Verdict
 from daifu_bc.recovery.attributes import context_of
 from daifu_bc.recovery.bodies import continuation_from, runs_none
@@ -142,7 +142,9 @@ class Hold:
 
     def act(self, source: str, filename: str = "<action>") -> ActionResult:
         """Runs code in the selected frame, in the held thread."""
-        return self.selected.act(source, filename)
+        result = self.selected.act(source, filename)
+        signals.guard_new_handlers()
+        return result
 
     # -- verbs ---------------------------------------------------------------------------------------------------
 
@@ -238,7 +240,9 @@ class Hold:
             self.decision = Decision("raise")
             return f"{type(self.exception).__name__} goes on"
         self._only_held()
-        value = self._held.evaluate(expression)
+        value: object = signals.raised_by_handler(expression)
+        if value is None:
+            value = self._held.evaluate(expression)
         if isinstance(value, type) and issubclass(value, BaseException):
             value = value()
         if not isinstance(value, BaseException):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from types import FrameType
 
 from daifu_bc.analysis.code import cells_at_start
-from daifu_bc.recovery import journal, observers, policy
+from daifu_bc.recovery import journal, observers, policy, signals
 from daifu_bc.recovery import verdict as verdicts
 from daifu_bc.recovery.answers import Verdict, leave_alone
 from daifu_bc.recovery.attributes import traceback_of
@@ -60,20 +60,24 @@ def intercept(_module: object, exception: BaseException) -> Handover | None:
 def _hold(frame: FrameType, exception: BaseException, verdict: Verdict) -> Handover | None:
     captured = capture(frame, exception)
     hold = Hold(captured, exception, verdict)
-    handover: Handover | None = None
-    try:
-        if hold.site not in let_pass and not _was_told_to_go(exception):
-            with room_to_work(exception):
-                journal.held(hold)
-                handover = _answered(hold, captured)
-                if handover is not None:
-                    _clear_dead_frames(frame, exception)
-    finally:
-        hold.close()
-        if handover is None:
-            with room_to_work(exception):
-                leave_alone(exception)
-    return handover
+    goes_on: Handover | None = None
+    with signals.guarded():
+        try:
+            if hold.site not in let_pass and not _was_told_to_go(exception):
+                with room_to_work(exception):
+                    journal.held(hold)
+                    handover = _answered(hold, captured)
+                    if handover is not None:
+                        _clear_dead_frames(frame, exception)
+                goes_on = handover
+        finally:
+            hold.close()
+            if goes_on is None:
+                with room_to_work(exception):
+                    leave_alone(exception)
+            else:
+                signals.going_on()
+    return goes_on
 
 
 def _was_told_to_go(exception: BaseException) -> bool:

@@ -19,6 +19,7 @@ from typing import Any
 from daifu_bc import pyversion
 from daifu_bc.analysis.code import cells_at_start
 from daifu_bc.analysis.flow import EXIT_SELF, INDEX, SAVED, Item
+from daifu_bc.recovery import signals
 from daifu_bc.recovery.attributes import set_traceback, traceback_of
 from daifu_bc.rewrite.continuation import Continuation
 
@@ -98,7 +99,12 @@ class Handover(list[Any]):
     def __call__(self, *slots: Any) -> Any:
         """Starts the continuation, or takes in the slots of a pair; the cold code calls it."""
         if not slots:
-            return self._start()
+            try:
+                return self._start()
+            except BaseException:
+                if signals.is_going_on():
+                    signals.gone_on()
+                raise
         if self._mark >= 0:
             (sequence,) = slots
             left = len(self) - self._mark
@@ -123,6 +129,8 @@ class Handover(list[Any]):
         state.reverse()  # `take` pops
         if state:
             _thread.pending.append(state)
+        elif signals.is_going_on():
+            signals.gone_on()
         return run
 
 
@@ -210,6 +218,8 @@ def take(_module: object) -> object:
     value = state.pop()
     if not state:
         pending.pop()
+        if signals.is_going_on():
+            signals.gone_on()
     return value
 
 
