@@ -606,6 +606,30 @@ def f(items):
     assert seen.holds == 1
 
 
+@pytest.mark.parametrize("numbers", [[1, 2, 3], [2], [3]])
+def test_surgery_in_a_finally_into_which_new_ways_lead(numbers: list[int]) -> None:
+    running = """
+def main():
+    for i in range(3):
+        try:
+            if i == 1:
+                continue
+            say('try', i)
+        finally:
+            crash(i)
+            say('finally', i)
+        say('after', i)
+"""
+    edited = running.replace("            if i == 1", "            if i == 7: return\n            if i == 1")
+    edited = edited.replace("crash(", "work(")
+    seen = oracles.run_held(
+        running, oracles.Plan("at", numbers), answers=[["surgery", "pass"]], edited=edited
+    )
+    assert not seen.refusals and not seen.death
+    assert seen.events == oracles.run_plain(edited).events
+    assert seen.holds == 1
+
+
 def test_surgery_of_a_lambda_without_source() -> None:
     running = """
 def f(items):

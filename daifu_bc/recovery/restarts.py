@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from types import CodeType
 from typing import Final, NamedTuple
 
@@ -237,17 +237,21 @@ class Restarts:
                     ways[after].add(place)
         return reached(self.place, ways.__getitem__) if self.place in region else set()
 
-    def _in_same_copy(self, places: list[int]) -> list[int]:
-        """Those of some places that lie in the copy of a `finally` that is being run; all if none do."""
+    def copies(self) -> Iterator[set[int]]:
+        """For each `finally` around the crash, the inner one first: the places of the copy of its body that is run."""
         statement = self.statement
         while statement is not None and statement.parent is not None:
             block = getattr(statement.parent.node, "finalbody", [])
             if statement.node in block:
                 mine = [other for other in self.statements.all() if other.node in block]
-                copy = self.copy_that_crashed({place for other in mine for place in self.region(other)})
-                if found := [place for place in places if place in copy]:
-                    return found
+                yield self.copy_that_crashed({place for other in mine for place in self.region(other)})
             statement = statement.parent
+
+    def _in_same_copy(self, places: list[int]) -> list[int]:
+        """Those of some places that lie in the copy of a `finally` that is being run; all if none do."""
+        for copy in self.copies():
+            if found := [place for place in places if place in copy]:
+                return found
         return places
 
     def finally_between(self, target: int | None) -> set[int]:
