@@ -40,7 +40,8 @@ def intercept(_module: object, exception: BaseException) -> Handover | None:
     watch_again: Iterable[Callable[[], None]] = ()
     try:
         working.busy = True
-        watch_again = observers.pause()
+        if observers.present:
+            watch_again = observers.pause()
         frame = sys._getframe(1)
         verdict = judge(exception, frame)
         return _hold(frame, exception, verdict) if verdict.hold else None
