@@ -29,7 +29,6 @@ _ENGINE = {
     "_take": ("daifu_bc.recovery.resume", "take"),
     "_follow": ("daifu_bc.recovery.resume", "follow"),
     "_trim": ("daifu_bc.recovery.resume", "trim"),
-    "_mark": ("daifu_bc.recovery.resume", "mark"),
     "_delegate": ("daifu_bc.recovery.resume", "delegate"),
     "_intercept": ("daifu_bc.recovery.intercept", "intercept"),
 }

@@ -23,6 +23,9 @@ NULL_BEFORE_CALLABLE: Final = VERSION < (3, 13)
 #: From 3.12 the compiler emits unchecked loads where it has proved that a local is bound (gh-93143).
 UNCHECKED_LOADS: Final = VERSION >= (3, 12)
 
+#: From 3.14 small numbers need not stand among the constants.
+SMALL_INTS: Final = "LOAD_SMALL_INT" in opcode.opmap
+
 #: From 3.14 some stack slots hold references that are borrowed from a local (gh-130704).
 BORROWED_LOADS: Final = VERSION >= (3, 14)
 
@@ -41,6 +44,9 @@ LOOKS_BEFORE_CALL: Final = VERSION >= (3, 13)
 
 #: From 3.13 `frame.f_locals` of a function writes through (PEP 667); before it is a snapshot.
 LOCALS_WRITE_THROUGH: Final = VERSION >= (3, 13)
+
+#: From 3.13 two locals can be stored by one instruction.
+STORES_IN_PAIRS: Final = "STORE_FAST_STORE_FAST" in opcode.opmap
 
 #: From 3.12 comprehensions are inlined (PEP 709); before each is a function of its own.
 COMPREHENSIONS_INLINED: Final = VERSION >= (3, 12)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from types import CodeType
 
 from daifu_bc.analysis.flow import Flow
-from daifu_bc.recovery.bodies import continuation_from
+from daifu_bc.recovery.bodies import continuation_from, runs_none
 from daifu_bc.recovery.decision import Decision
 from daifu_bc.recovery.hold import Hold
 from daifu_bc.rewrite.barrier import vaccinate_code
@@ -154,5 +154,5 @@ def go_on(hold: Hold, flow: Flow, place: int) -> Decision:
     names = frozenset(frame.f_locals) if flow.code.co_varnames else frozenset[str]()
     bound = (names & frozenset(flow.code.co_varnames)) - frozenset(flow.code.co_cellvars)
     start = Start(place, flow.stacks[place] or (), bound)
-    continuation_from(flow, start)
+    continuation_from(flow, start, runs=runs_none(frame))
     return Decision("here", start, flow)

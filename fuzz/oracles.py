@@ -224,7 +224,8 @@ def _buildable(code: CodeType, chooser: random.Random, share: float) -> list[str
             continue
         names = [name for name in code.co_varnames if name not in code.co_cellvars and chooser.random() < 0.7]
         try:
-            build_continuation(flow, Start(place, flow.stacks[place] or (), frozenset(names)))
+            start = Start(place, flow.stacks[place] or (), frozenset(names))
+            build_continuation(flow, start, runs=chooser.random() < 0.5)
         except NoPoint:
             continue
         except Exception as error:

@@ -233,7 +233,7 @@ state = []
 def main():
     code = main.__code__
     result = below() + helper.double(3)
-    return result, code is main.__code__, below.__code__.co_consts[-1][:8] == b"daifu_bc"
+    return result, code is main.__code__, b"daifu" in below.__code__.co_consts[-1]
 def below():
     return 10 // len(state)
 if __name__ == "__main__":

@@ -207,21 +207,24 @@ def test_a_signal_from_outside_is_like_ctrl_c(start: Start, kind: str) -> None:
     assert "decision ('retry',)" in end(child)
 
 
-def test_a_handler_that_raises_leaves_the_terminal_in_order(start: Start, kind: str) -> None:
+def test_a_handler_that_raises_leaves_the_hold_and_the_terminal_in_order(start: Start, kind: str) -> None:
     program = START + (
         "import termios\n"
         "def stop(number, frame): raise SystemExit('terminated')\n"
         "signal.signal(signal.SIGTERM, stop)\n"
         "before = termios.tcgetattr(0)\n"
-        "try:\n    respond()\n"
-        "except SystemExit as error: print('left', error, before == termios.tcgetattr(0))\n"
+        "respond()\n"
+        "print('left', before == termios.tcgetattr(0), signal.getsignal(signal.SIGTERM) is stop)\n"
         "print('threads', [thread.name for thread in threading.enumerate()])\n"
     )
     child = begin(start, kind, program)
     prompt(child)
     child.kill(signal.SIGTERM)
+    prompt(child, "SIGTERM has raised SystemExit")
+    child.sendline("pass")
     text = end(child)
-    assert "left terminated True" in text
+    assert "decision ('retry',)" in text
+    assert "left True True" in text
     assert "threads ['MainThread']" in text
 
 

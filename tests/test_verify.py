@@ -113,7 +113,10 @@ def test_accepts_continuations(monkeypatch: pytest.MonkeyPatch) -> None:
                 assert stack is not None
                 for share in (0.0, 0.5, 1.0):
                     bound = frozenset(local for local in code.co_varnames if choose.random() < share)
-                    continuation.build_continuation(flow, continuation.Start(place, stack, bound))
+                    for runs in (False, True):
+                        continuation.build_continuation(
+                            flow, continuation.Start(place, stack, bound), runs=runs
+                        )
                     checked += 1
     assert checked > 500
 
@@ -492,15 +495,26 @@ def test_a_stub_that_cannot_re_raise(code: CodeType, pristine: CodeType) -> None
     refused(patched(code, raising.offset, "RERAISE", 2), pristine, "saved lasti", "too short")
 
 
-def test_jumps(code: CodeType, pristine: CodeType) -> None:
+def test_what_leaves_a_continuation(code: CodeType, pristine: CodeType) -> None:
     size = len(pristine.co_code)
-    jump = find(code, size, "JUMP_FORWARD")[0]
-    refused(patched(code, jump.offset, "JUMP_FORWARD", 255), pristine, *JUMPS_WRONG)
+    entries = entries_of(code)
+    behind = {entry[0]: entry for entry in entries_of(pristine)}
+    standing = next(entry for entry in entries if entry[0] in behind and entry[2] >= size)
+    (calling,) = [entry for entry in entries if entry[0] >= size and entry[2] >= size and entry[4]]
+    mutant = [(*entry[:2], standing[2], *entry[3:]) if entry is calling else entry for entry in entries]
+    refused(with_entries(code, mutant), pristine, "re-raised to a handler of the body")
+
+
+def test_jumps(code: CodeType, pristine: CodeType) -> None:
+    instructions = cold(code, len(pristine.co_code))
+    jump = [found for found in instructions if found.opname == "JUMP_FORWARD" and argument(found) < 256][-1]
+    refused(patched(code, jump.offset, "JUMP_FORWARD", 1), pristine, *JUMPS_WRONG)
     back = "JUMP_BACKWARD_NO_INTERRUPT"
-    refused(patched(code, jump.offset, back, (jump.offset + 2) // 2), pristine, "jumps out of its part")
-    call = find(code, size, "CALL")[0]
-    onto_cache = (jump.offset + 2 - call.offset - 2) // 2
-    assert onto_cache > 0
+    last = list(dis.get_instructions(pristine))[-1]
+    into_body = (jump.offset + 2 - last.offset) // 2
+    refused(patched(code, jump.offset, back, into_body), pristine, "jumps out of its part")
+    calls = [found for found in instructions if found.opname == "CALL" and found.offset < jump.offset]
+    onto_cache = (jump.offset - calls[-1].offset) // 2
     refused(patched(code, jump.offset, back, onto_cache), pristine, "where no instruction starts")
 
 
@@ -671,12 +685,13 @@ def test_changed_attributes(code: CodeType, pristine: CodeType) -> None:
     refused(code.replace(co_varnames=("z", *code.co_varnames[1:])), pristine, "co_varnames has changed")
 
 
-LASTI_KEPT = ("SWAP", "POP_EXCEPT", "SWAP", "POP_TOP")
+ZERO = "LOAD_SMALL_INT" if pyversion.SMALL_INTS else "LOAD_CONST"
+LASTI_KEPT = ("SWAP", "POP_TOP", "POP_TOP")
 
 
 @pytest.mark.skipif(not pyversion.BORROWED_LOADS, reason="each load takes a reference")
 def test_a_local_that_is_let_go_while_it_is_borrowed(code: CodeType, pristine: CodeType) -> None:
-    first, _, third = find(code, len(pristine.co_code), "LOAD_CONST", "LOAD_CONST", "IMPORT_NAME")
+    first, _, third = find(code, len(pristine.co_code), ZERO, "LOAD_CONST", "IMPORT_NAME")
     mutant = patched(code, first.offset, "LOAD_FAST_BORROW", 0)
     verify(mutant, pristine)
     refused(patched(mutant, third.offset, "STORE_FAST", 0), pristine, "borrowed from the local")
@@ -684,9 +699,9 @@ def test_a_local_that_is_let_go_while_it_is_borrowed(code: CodeType, pristine: C
 
 @pytest.mark.skipif(not pyversion.LASTI_IS_TAGGED, reason="lasti is an object")
 def test_a_tagged_lasti_that_is_used(code: CodeType, pristine: CodeType) -> None:
-    popped = find(code, len(pristine.co_code), *LASTI_KEPT)[-1]
-    refused(patched(code, popped.offset, "LIST_APPEND", 1), pristine, "that may hold a saved lasti")
-    load = find(code, len(pristine.co_code), "PUSH_EXC_INFO", "LOAD_CONST")[1]
+    popped = find(code, len(pristine.co_code), *LASTI_KEPT)[1]
+    refused(patched(code, popped.offset, "STORE_FAST", 0), pristine, "that may hold a saved lasti")
+    load = find(code, len(pristine.co_code), "PUSH_EXC_INFO", ZERO)[1]
     mutant = patched(code, load.offset - 2, "STORE_FAST", 0)
     mutant = patched(mutant, load.offset, "STORE_FAST", 0)
     refused(mutant, pristine, "that may hold a saved lasti")
@@ -767,7 +782,7 @@ def continued(
     )
     stack = flow.stacks[place]
     assert stack is not None
-    code = continuation.build_continuation(flow, continuation.Start(place, stack, bound)).code
+    code = continuation.build_continuation(flow, continuation.Start(place, stack, bound), runs=False).code
     raw = code.co_code
     return code, raw.find(pristine.co_code)
 

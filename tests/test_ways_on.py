@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -311,6 +312,135 @@ try: outer(KeyError)
 except KeyError as error: print([entry.name for entry in traceback.extract_tb(error.__traceback__)])
 outer(ValueError)
 """
+ELEMENTS = """
+import asyncio
+from flaky import bad
+def loop(items):
+    total = 0
+    for a, b in items:
+        total += a * b
+    return total
+print(loop([(1, 2), 5, (3, 4)]))
+print(loop(iter([(1, 2), 5, (3, 4)])))
+async def several():
+    for x in ((1, 2), 5, (3, 4)): yield x
+async def asynchronous():
+    async for a, b in several():
+        print(a, b)
+    else:
+        print('else')
+asyncio.run(asynchronous())
+print(list(a for a, b in [(1, 2), 5, (3, 4)]))
+def parked():
+    for x in (1, 2):
+        try: return 'value'
+        finally:
+            bad('parked')
+            print('finally', x)
+print(parked())
+"""
+CELLS = """
+from flaky import bad
+def merged(bases):
+    for base in bases:
+        any(b is base for b in bases)
+    found = [bad(('in', base)) for base in bases]
+    return found, bad(('behind', base))
+def argument(a):
+    i = 7
+    kept = lambda: i
+    x = bad(len([bad(('argument', i)) for i in a]))
+    return x, sorted([i for i in a], key=bad('key') and None), kept(), bad(i)
+def parameter(a):
+    def show(): return a
+    b = [a for a in a]
+    bad('parameter')
+    return b, show()
+def both(a):
+    for one in a:
+        with open('/dev/null') as two:
+            later = lambda: (one, two.name)
+            try:
+                found = [(one, two) for one in a for two in range(len(bad(('both', one))))]
+            finally:
+                bad(('finally', one))
+    return found, later(), {one: bad(('dict', one)) for one in a}
+class Body:
+    x = 1
+    y = [bad(('class', x)) for x in range(2)]
+    z = [one() for one in [lambda: x for x in range(2)]]
+    w = bad(x)
+print(merged((1, 2)))
+print(argument([2, 1]))
+print(parameter([3, 4]))
+print(both([1, 2])[1:])
+print(Body.y, Body.z, Body.w)
+"""
+ASYNC_WITH = """
+import asyncio
+from flaky import bad
+class Manager:
+    def __init__(self, name, error=None): self.name, self.error = name, error
+    async def __aenter__(self): return self
+    async def __aexit__(self, *exc):
+        await asyncio.sleep(0)
+        print('exit', self.name, exc[1])
+        if self.error:
+            raise self.error
+async def loop():
+    for i in (1, 2):
+        async with Manager('loop') as manager:
+            bad('loop')
+            print('inside', i)
+        print('behind', i)
+    return 'looped'
+async def nested(n):
+    try:
+        async with Manager('outer'):
+            with open('/dev/null'):
+                async with Manager('inner', KeyError('failed') if n else None):
+                    bad('nested' + str(n))
+            print('never')
+    except KeyError as error:
+        print('caught', error)
+    return 'went on'
+async def generator():
+    async with Manager('generator'):
+        yield 1
+        bad('generator')
+    yield 2
+async def cancelled():
+    async with Manager('cancelled'):
+        bad('cancelled')
+async def main():
+    print(await loop())
+    print(await nested(0))
+    print(await nested(1))
+    print([x async for x in generator()])
+    task = asyncio.ensure_future(cancelled())
+    await asyncio.sleep(0)
+    task.cancel()
+    try: await task
+    except asyncio.CancelledError: print('cancelled')
+asyncio.run(main())
+"""
+FAILING_EXIT = """
+from flaky import bad
+class Manager:
+    def __enter__(self): return self
+    def __exit__(self, *exc):
+        print('exit', exc[1])
+        raise KeyError('failed')
+def run():
+    try:
+        with Manager():
+            bad('inside')
+        print('never')
+    except KeyError as error:
+        print('caught', error)
+    return 'went on'
+print(run())
+"""
 
 #: What `COPIES` prints up to the crash.
 BEFORE = "try 0\nfinally 0\nend 0\nafter 0\nfinally 1\nend 1\n"
@@ -381,6 +511,32 @@ CASES = {
         "pass\n---\n" * 4 + "pass\n",
         "small\n('list', 1, 2)\n('map', 3)\n('text', 'abc')\nother\n",
     ),
+    "skip an element that cannot be unpacked": (
+        ELEMENTS,
+        "skip\n---\n" * 4 + "skip\n",
+        "14\n14\n1 2\n3 4\nelse\n[1, 3]\nfinally 1\nvalue\n",
+    ),
+    "goto the body with an element of one's own": (
+        ELEMENTS,
+        "action a, b = 5, 5\ngoto 7\n---\n" + "skip\n---\n" * 3 + "skip\n",
+        "39\n14\n1 2\n3 4\nelse\n[1, 3]\nfinally 1\nvalue\n",
+    ),
+    "goto and return leave an async with": (
+        ASYNC_WITH,
+        "goto 17\n---\nreturn 'given'\n---\nreturn 'unused'\n---\nreturn\n---\nreturn\n",
+        (
+            "exit loop None\nbehind 1\ninside 2\nexit loop None\nbehind 2\nlooped\n"
+            "exit inner None\nexit outer None\ngiven\n"
+            "exit inner None\nexit outer 'failed'\n"
+            "caught 'failed'\nwent on\n"
+            "exit generator None\n[1]\ncancelled\n"
+        ),
+    ),
+    "an exit that fails on the way out is handled by the program": (
+        FAILING_EXIT,
+        "goto 12\n",
+        "exit None\ncaught 'failed'\nwent on\n",
+    ),
     "goto the end": (LOOPS, "goto 8\n", "[2, 'after']\n"),
 }
 
@@ -391,6 +547,7 @@ def test_goes_on(case: str, tmp_path: Path) -> None:
     result = run(tmp_path, program, playbook)
     assert result.stdout == expected, result.stderr
     assert result.returncode == 0
+    assert "has no block for this hold" not in result.stderr
 
 
 def test_a_generator_that_has_ended_is_said(tmp_path: Path) -> None:
@@ -449,6 +606,30 @@ def f(items):
     assert seen.holds == 1
 
 
+@pytest.mark.parametrize("numbers", [[1, 2, 3], [2], [3]])
+def test_surgery_in_a_finally_into_which_new_ways_lead(numbers: list[int]) -> None:
+    running = """
+def main():
+    for i in range(3):
+        try:
+            if i == 1:
+                continue
+            say('try', i)
+        finally:
+            crash(i)
+            say('finally', i)
+        say('after', i)
+"""
+    edited = running.replace("            if i == 1", "            if i == 7: return\n            if i == 1")
+    edited = edited.replace("crash(", "work(")
+    seen = oracles.run_held(
+        running, oracles.Plan("at", numbers), answers=[["surgery", "pass"]], edited=edited
+    )
+    assert not seen.refusals and not seen.death
+    assert seen.events == oracles.run_plain(edited).events
+    assert seen.holds == 1
+
+
 def test_surgery_of_a_lambda_without_source() -> None:
     running = """
 def f(items):
@@ -468,6 +649,29 @@ def main():
     assert seen.events == ["1", "1", "2", "2", "3", "3"]
     assert seen.result == "([1, 2, 3], [1])"
     assert seen.holds == 3
+
+
+def test_cells_that_a_comprehension_has_put_aside(tmp_path: Path) -> None:
+    result = run(tmp_path, CELLS, "pass\n---\n" * 40 + "pass\n")
+    assert result.stdout.splitlines() == [
+        "([('in', 1), ('in', 2)], ('behind', 2))",
+        "(2, [1, 2], 7, 7)",
+        "([3, 4], [3, 4])",
+        "((2, '/dev/null'), {1: ('dict', 1), 2: ('dict', 2)})",
+        "[('class', 0), ('class', 1)] [1, 1] 1",
+    ], result.stderr
+    # Each was held where it happened, and not in the module that had called an unvaccinated function.
+    held = re.findall(r"> \d+ +(\S+) .*<- held", result.stderr)
+    assert set(held) == {"merged", "argument", "parameter", "both", "Body"}
+
+
+def test_an_element_that_cannot_be_unpacked_is_said(tmp_path: Path) -> None:
+    result = run(tmp_path, ELEMENTS, "pass\n")
+    assert (
+        "the loop has taken its next element, which could not be assigned to its variables" in result.stderr
+    )
+    assert "Or set the variables by an action, and `goto 7`." in result.stderr
+    assert result.returncode == 1
 
 
 def test_surgery_from_disk_after_a_look(tmp_path: Path) -> None:

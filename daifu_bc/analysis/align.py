@@ -37,7 +37,7 @@ def text_of(node: ast.AST) -> object:
     return said(node, ("body",) if isinstance(node, _DEFINITIONS) else ())
 
 
-def _header_of(node: ast.AST) -> object:
+def header_of(node: ast.AST) -> object:
     """A compound statement without its blocks."""
     return said(node, _BLOCKS)
 
@@ -78,7 +78,7 @@ def _block(node: ast.AST, name: str) -> list[ast.stmt] | None:
 def _partner(old: list[ast.stmt], index: int, new: list[ast.stmt]) -> ast.stmt:
     """The compound statement of `new` that `old[index]` has become."""
     wanted = old[index]
-    headers = [_header_of(node) for node in old], [_header_of(node) for node in new]
+    headers = [header_of(node) for node in old], [header_of(node) for node in new]
     matcher = difflib.SequenceMatcher(None, *headers, autojunk=False)
     for a, b, size in matcher.get_matching_blocks():
         if a <= index < a + size:

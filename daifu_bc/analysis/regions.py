@@ -7,10 +7,12 @@ from collections.abc import Container
 from typing import Final, NamedTuple
 
 from daifu_bc import pyversion
-from daifu_bc.analysis.code import ExceptionEntry
+from daifu_bc.analysis.code import ExceptionEntry, Instruction, cells_at_start, slot_names
 from daifu_bc.analysis.flow import SAVED, Flow, op_set
 from daifu_bc.analysis.handlers import may_catch
 
+_STORE_FAST: Final = opcode.opmap["STORE_FAST"]
+_STORES: Final = op_set("STORE_FAST", "STORE_FAST_STORE_FAST", "STORE_FAST_LOAD_FAST")
 _RAISE: Final = opcode.opmap["RAISE_VARARGS"]
 _RERAISE: Final = opcode.opmap["RERAISE"]
 _RESUME: Final = opcode.opmap["RESUME"]
@@ -74,7 +76,10 @@ def regions(flow: Flow, checked: Container[int] = ()) -> list[Region]:
 
     An instruction that cannot raise goes with the next one that can, so that there are fewer entries; and because from
     3.13 on an exception that comes out of a Python callee is looked up one unit before the instruction that called.
+    But not where an inlined comprehension (3.12+) has put a cell aside and uses its slot: there is no cell to hand over
+    until it is back, so that a call right behind that is only covered for what C code raises.
     """
+    cells = _slots_of_cells(flow)
     found: dict[_Key, Region] = {}
     lines = _lines(flow)
     silent: list[int] = []  # places of a run of instructions that cannot raise
@@ -86,6 +91,8 @@ def regions(flow: Flow, checked: Container[int] = ()) -> list[Region]:
         instruction = flow.instructions[place]
         if instruction.opcode in SILENT and place not in checked:
             silent.append(place)
+            if cells and instruction.opcode in _STORES and cells.intersection(_stored(instruction)):
+                silent, last = [], None
             continue
         key = _key_of(flow, place)
         if key is None:
@@ -103,6 +110,20 @@ def regions(flow: Flow, checked: Container[int] = ()) -> list[Region]:
             region.ranges.append((flow.instructions[first].start, instruction.end))
         silent, last = [], key
     return list(found.values())
+
+
+def _slots_of_cells(flow: Flow) -> frozenset[int]:
+    """The slots of cells that a barrier hands over."""
+    cells = cells_at_start(flow.code)
+    names = slot_names(flow.code) if cells else ()
+    return frozenset(names.index(name) for name in cells)
+
+
+def _stored(instruction: Instruction) -> tuple[int, ...]:
+    """The slots that are stored to, one of them perhaps only loaded."""
+    if instruction.opcode == _STORE_FAST:
+        return (instruction.arg,)
+    return instruction.arg >> 4, instruction.arg & 15
 
 
 _Key = tuple[ExceptionEntry | None, tuple[str, ...], int]

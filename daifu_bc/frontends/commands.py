@@ -16,6 +16,7 @@ from daifu_bc.frontends.values import printable
 from daifu_bc.frontends.word import Answer, Request, Word
 from daifu_bc.recovery import journal
 from daifu_bc.recovery.interface import HoldLike
+from daifu_bc.recovery.interrupts import Interruptible
 
 
 def _check_help(request: Request) -> None:
@@ -121,7 +122,12 @@ def _run(hold: HoldLike, word: Word, request: Request) -> tuple[Answer, str]:
     """Return a word's answer and what the journal says of it, which must not contain values."""
     try:
         word.check(request)
-        answer = word.run(hold, request)
+        if word in looking.WORDS:
+            # An action marks the part of it that runs the user's code by itself.
+            with Interruptible():
+                answer = word.run(hold, request)
+        else:
+            answer = word.run(hold, request)
     except DaifuError as error:
         text = printable(str(error))
         return Answer(text, failed=text), text

@@ -227,6 +227,7 @@ WORDS = (
         """
         If it is the head of a `for`, `while`, `if` or `with`, the whole compound statement is skipped.
         `skip body` goes on with the next iteration of the innermost loop, `skip loop` behind that loop.
+        Where a loop's next element could not be assigned to its variables, the loop goes on with the one behind it.
         """,
         _skip,
         _check_skip,

@@ -11,18 +11,24 @@ A block that ends without a decision, a word that fails, a hold for which no blo
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from daifu_bc.errors import UsageError
+from daifu_bc.errors import DaifuError, UsageError
 from daifu_bc.frontends import render
 from daifu_bc.frontends.commands import check, run_command
 from daifu_bc.frontends.script import Command, ScriptError, parse_blocks
-from daifu_bc.recovery import journal
+from daifu_bc.recovery import journal, signals
 from daifu_bc.recovery.interface import HoldLike, Responder
+from daifu_bc.recovery.interrupts import Interruptible
+
+#: Seconds that the report may take.
+PATIENCE = 30.0
 
 
 class PlaybookError(UsageError):
@@ -47,8 +53,12 @@ class Playbook:
 
     def responder(self, hold: HoldLike) -> None:
         """Answer a hold with the next block, telling on stderr what is done and what comes of it."""
-        number = next(self._counter)
-        _tell(render.report(hold))
+        with signals.guarded():
+            self._answer(hold, next(self._counter))
+
+    def _answer(self, hold: HoldLike, number: int) -> None:
+        _tell(_report(hold))
+        _tell_news()
         if number >= len(self.blocks):
             _tell(f"The playbook {self.name} has no block for this hold ({len(self.blocks)} in all).")
         else:
@@ -58,6 +68,19 @@ class Playbook:
         if hold.decision is None:
             _tell(hold.let_go())
             journal.done(hold, "raise", outcome="the playbook has come to no decision")
+        _tell_news()
+        self._end_if_asked_to(hold)
+
+    def _end_if_asked_to(self, hold: HoldLike) -> None:
+        """Let go on what a signal's handler has raised to end the program: nobody else is asked."""
+        name = signals.request_to_end()
+        if not name:
+            return
+        try:
+            _tell(hold.let_go(name))
+            journal.done(hold, "raise", code=name, outcome="a signal asks the program to end")
+        except DaifuError as refusal:
+            _tell(f"{name} cannot go on here: {refusal}")
 
     def _play(self, hold: HoldLike, block: Sequence[Command]) -> str:
         """Run a block's words; return why it came to no decision, or an empty text."""
@@ -68,6 +91,7 @@ class Playbook:
             answer = run_command(hold, command)
             if answer.text:
                 _tell(answer.text)
+            _tell_news()
             if hold.decision is not None:
                 return ""
             if answer.failed:
@@ -145,6 +169,34 @@ def from_file(name: str) -> Responder:
         PlaybookError: see `load`.
     """
     return load(os.path.expanduser(name)).responder
+
+
+def _report(hold: HoldLike) -> str:
+    """Return the report; a repr that takes for ever is interrupted, as there is nobody who would do it."""
+    try:
+        with _interrupted_after(PATIENCE):
+            return render.report(hold)
+    except KeyboardInterrupt:
+        left_out = f"(The rest of the report is left out: it took more than {PATIENCE:g} seconds.)"
+        return f"{render.error(hold.exception)}\n{left_out}"
+
+
+@contextlib.contextmanager
+def _interrupted_after(seconds: float) -> Iterator[None]:
+    timer = threading.Timer(seconds, signals.interrupt, (threading.get_ident(),))
+    timer.daemon = True
+    timer.name = "daifu report"
+    timer.start()
+    try:
+        with Interruptible():
+            yield
+    finally:
+        timer.cancel()
+
+
+def _tell_news() -> None:
+    for text in signals.news(person=False):
+        _tell(text)
 
 
 def _tell(text: str) -> None:

@@ -14,10 +14,13 @@ from collections.abc import Callable
 
 from daifu_bc.frontends import render
 from daifu_bc.frontends.commands import ACTION, read, run_command
+from daifu_bc.frontends.keyboard import TypedAhead, ctrl_c_interrupts, left_in_order
 from daifu_bc.frontends.reader import PlainReader, Reader, TerminalGoneError
 from daifu_bc.frontends.script import Command, ScriptError, here_document_end, parse
-from daifu_bc.recovery import journal
+from daifu_bc.frontends.values import printable
+from daifu_bc.recovery import journal, signals
 from daifu_bc.recovery.interface import HoldLike, Responder
+from daifu_bc.recovery.interrupts import Interruptible
 
 PROMPT = "daifu> "
 CONTINUATION = "...    "
@@ -44,14 +47,27 @@ def responder() -> Responder:
 
 def answer(hold: HoldLike) -> None:
     """Ask the person until the hold is decided."""
+    held = next((frame for frame in hold.frames if frame.held), hold.selected)
+    place = f"thread {printable(hold.thread_name)} ({render.place(held)})"
+    with signals.guarded(), signals.person_is_asked(), left_in_order(place, capable=capable()):
+        _ask(hold)
+
+
+def _ask(hold: HoldLike) -> None:
     flush_program_output()
     write = writer()
-    reader = make_reader(hold)
+    reader = TypedAhead(make_reader(hold))
     try:
-        begin(hold, write)
+        with ctrl_c_interrupts(reader):
+            begin(hold, write)
         while hold.decision is None:
             try:
-                run_text(hold, read_text(reader), write)
+                for text in signals.news(person=True):
+                    write(printable(text), True)
+                with signals.person_is_waited_for():
+                    text = read_text(reader)
+                with ctrl_c_interrupts(reader):
+                    run_text(hold, text, write)
             except KeyboardInterrupt:
                 continue
             except EOFError:
@@ -64,7 +80,7 @@ def answer(hold: HoldLike) -> None:
             except Exception as error:  # noqa: BLE001 - the comfortable prompt failed; the plain one is left
                 write(f"The prompt failed ({error}); it goes on in plain text.", False)
                 reader.close()
-                reader = PlainReader()
+                reader = TypedAhead(PlainReader())
     finally:
         reader.close()
 
@@ -72,9 +88,11 @@ def answer(hold: HoldLike) -> None:
 def begin(hold: HoldLike, write: Writer) -> None:
     """Show the report. A repr that takes for ever can be interrupted."""
     try:
-        write("\n" + render.report(hold), True)
+        with Interruptible():
+            text = render.report(hold)
     except KeyboardInterrupt:
-        write("\n" + render.error(hold.exception), True)
+        text = render.error(hold.exception)
+    write("\n" + text, True)
     write(WELCOME, True)
 
 

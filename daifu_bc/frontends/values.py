@@ -13,6 +13,8 @@ from itertools import islice
 from types import ModuleType
 from typing import Any
 
+from daifu_bc.recovery.interrupts import was_interrupted
+
 #: Statistics are taken of at most so many elements; of larger ones a regular sample.
 SAMPLE = 1_000_000
 #: In a child process of multiprocessing, few enough that no library starts its thread pool: it may not survive a fork.
@@ -84,10 +86,10 @@ class _Repr(reprlib.Repr):
             if type(x) in PLAIN_TYPES:
                 return super().repr1(x, level)
             return self._instance(x, level)
-        except KeyboardInterrupt:
-            raise
         # The user's __repr__ may raise anything at all; the value is shown as such.
-        except BaseException as error:  # noqa: BLE001
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt) and was_interrupted():
+                raise
             return f"<the repr of this {type(x).__name__} raised {type(error).__name__}>"
 
     def repr_dict(self, x: dict[Any, Any], level: int) -> str:
@@ -136,9 +138,9 @@ class _Repr(reprlib.Repr):
         """Return the summary of a tensor or an array; None if it is none, or if not even that works."""
         try:
             return _tensor(value, statistics) or _ndarray(value, statistics)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001 - a half-built or foreign tensor is shown by name alone
+        except BaseException as error:  # a half-built or foreign tensor is shown by name alone
+            if isinstance(error, KeyboardInterrupt) and was_interrupted():
+                raise
             return f"<{type(value).__name__}, not readable: {type(error).__name__}>"
 
 

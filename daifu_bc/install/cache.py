@@ -23,7 +23,7 @@ from typing import NamedTuple
 #: Our version, a part of the key and of the file's name.
 OUR_VERSION = "0.1.0"
 
-_FORMAT = 4
+_FORMAT = 5
 # Time of change and size of the file that the code is from; time of writing; lengths of the code and of the packed
 # source; checksum of what follows. The time of writing is that of the cache file too, in whole seconds, which every file system can keep.
 _HEADER = struct.Struct("<qqqqq8s")

@@ -9,7 +9,7 @@ from types import FrameType, TracebackType
 from typing import Final, NamedTuple
 
 from daifu_bc.recovery.attributes import traceback_of
-from daifu_bc.recovery.spots import Verdict, arrival
+from daifu_bc.recovery.spots import Verdict
 
 __all__ = [
     "Memory",
@@ -177,7 +177,7 @@ def was_let_go(
 
 
 def recall(memory: Memory, frame: FrameType, traceback: TracebackType | None) -> Verdict | None:
-    """The last answer, if it is about this flight, and the exception has not yet come to who was to handle it.
+    """The last answer, if it was given further inside, and the exception has not yet come to who was to handle it.
 
     Args:
         memory: what is remembered of an exception with this id.
@@ -185,18 +185,6 @@ def recall(memory: Memory, frame: FrameType, traceback: TracebackType | None) ->
         traceback: its traceback.
     """
     if traceback is None:
-        return None
-    lasti = traceback.tb_lasti
-    if id(traceback) == memory.entry:
-        # Another barrier of the same frame, behind a clean-up.
-        if traceback.tb_frame is frame and (memory.frame, memory.code, memory.lasti) == (
-            id(frame),
-            id(frame.f_code),
-            lasti,
-        ):
-            spot = arrival(frame, lasti)
-            if spot.again and (memory.holder != id(frame) or memory.target in spot.targets):
-                return memory.verdict
         return None
     if memory.holder == id(frame):
         return None
@@ -210,7 +198,7 @@ def recall(memory: Memory, frame: FrameType, traceback: TracebackType | None) ->
             if memory.frame != id(there) or memory.code != id(there.f_code) or memory.lasti != past.tb_lasti:
                 return None
             memory.entry = id(traceback)
-            memory.frame, memory.code, memory.lasti = id(frame), id(frame.f_code), lasti
+            memory.frame, memory.code, memory.lasti = id(frame), id(frame.f_code), traceback.tb_lasti
             return memory.verdict
         if id(there) == holder:
             return None

@@ -19,7 +19,7 @@ _DEMO = os.path.join(_PACKAGE, "demo", "")
 _LAUNCH = os.path.join(_PACKAGE, "install", "launch.py")
 _KEPT_FLOWS = 64
 _KEPT_CONTINUATIONS = 128
-_built: dict[tuple[int, Start], Continuation] = {}
+_built: dict[tuple[int, Start, bool], Continuation] = {}
 _kept: dict[int, Flow] = {}
 
 
@@ -42,18 +42,23 @@ def forget(code: CodeType) -> None:
         del _built[key]
 
 
-def continuation_from(flow: Flow, start: Start) -> Continuation:
+def continuation_from(flow: Flow, start: Start, *, runs: bool) -> Continuation:
     """The continuation of a body from a start; the same one for the same start, as long as it is among the recent.
+
+    Args:
+        flow: the analysis of the body.
+        start: where it goes on.
+        runs: whether its frame has to run the continuations of its crashes; see `runs_none`.
 
     Raises:
         NoPoint, VerificationError: as `build_continuation`.
     """
-    key = (id(flow), start)
+    key = (id(flow), start, runs)
     known = _built.get(key)
     if known is None or known.located.flow is not flow:
         if len(_built) >= _KEPT_CONTINUATIONS:
             _built.pop(next(iter(_built)))
-        known = _built[key] = build_continuation(flow, start)
+        known = _built[key] = build_continuation(flow, start, runs=runs)
         _located.put(known.code, known.located)
         observers.continuation(known.code)
     return known
@@ -82,7 +87,12 @@ def located(code: CodeType) -> Located | None:
 def continuation_of(code: CodeType) -> Located | None:
     """The body and layout of the continuation whose code this is, if it is one."""
     known = _located.get(code)
-    return None if known is None or known.follows else known
+    return known if known is not None and known.continues else None
+
+
+def runs_none(frame: FrameType) -> bool:
+    """Whether the frame of vaccinated code runs no continuation but the first, which then has to run the next ones."""
+    return _located.get(frame.f_code) is None
 
 
 def body_of(code: CodeType) -> CodeType:

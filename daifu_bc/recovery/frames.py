@@ -15,6 +15,7 @@ from daifu_bc import pyversion
 from daifu_bc.analysis import editions
 from daifu_bc.recovery.attributes import set_context, set_traceback, traceback_of
 from daifu_bc.recovery.bodies import body_of, has_barriers, is_launch, is_ours, locate, pristine_offset
+from daifu_bc.recovery.interrupts import Interruptible
 from daifu_bc.recovery.listing import listing
 from daifu_bc.recovery.namespace import Namespace
 from daifu_bc.recovery.output import captured_output
@@ -126,7 +127,7 @@ class FrameView:
     def evaluate(self, expression: str) -> Any:
         """The value of an expression in the frame; raises whatever it raises."""
         code = compile(expression.strip(), "<expression>", "eval")
-        with program_runs():
+        with program_runs(), Interruptible():
             return eval(code, self.frame.f_globals, self.frame.f_locals)
 
     def act(self, source: str, filename: str = "<action>") -> ActionResult:
@@ -140,7 +141,7 @@ class FrameView:
             expression, code = _compile(source, filename)
             names = frame.f_locals
             namespace = names if type(names) is dict else Namespace(names)
-            with captured_output(output), program_runs():
+            with captured_output(output), program_runs(), Interruptible():
                 if expression:
                     value = eval(code, frame.f_globals, namespace)
                 else:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import TracebackType
 
 from daifu_bc.errors import BlocksFirst, Refusal
-from daifu_bc.recovery import policy
+from daifu_bc.recovery import policy, signals
 from daifu_bc.recovery.answers import Verdict
 from daifu_bc.recovery.capture import Capture, foresee
 from daifu_bc.recovery.decision import Decision, Unwinding
@@ -113,7 +113,9 @@ class Hold:
 
     def act(self, source: str, filename: str = "<action>") -> ActionResult:
         """Runs code in the selected frame, in the held thread."""
-        return self.selected.act(source, filename)
+        result = self.selected.act(source, filename)
+        signals.guard_new_handlers()
+        return result
 
     # -- verbs ---------------------------------------------------------------------------------------------------
 
@@ -220,13 +222,15 @@ class Hold:
             self.decision = Decision("raise")
             return f"{type(self.exception).__name__} goes on"
         self._ways_of_selected()
-        value = self.selected.evaluate(expression)
+        value: object = signals.raised_by_handler(expression)
+        if value is None:
+            value = self.selected.evaluate(expression)
         if isinstance(value, type) and issubclass(value, BaseException):
             value = value()
         if not isinstance(value, BaseException):
             raise Refusal(f"{expression} is no exception", remedy="`raise` takes an exception or nothing.")
-        text = f"{type(value).__name__} goes on instead"
-        return self._decide(lambda ways: (ways.raising("raise", value), text))
+        error, text = value, f"{type(value).__name__} goes on instead"
+        return self._decide(lambda ways: (ways.raising("raise", error), text))
 
     @property
     def site(self) -> tuple[str, int, type[BaseException]]:

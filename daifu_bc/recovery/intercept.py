@@ -11,26 +11,30 @@ from types import FrameType
 
 from daifu_bc.analysis.code import cells_at_start
 from daifu_bc.errors import NoPoint
-from daifu_bc.recovery import journal, observers, policy, unwinding
+from daifu_bc.recovery import journal, observers, policy, signals, unwinding
 from daifu_bc.recovery import verdict as verdicts
 from daifu_bc.recovery.answers import Verdict, leave_alone
 from daifu_bc.recovery.attributes import traceback_of
-from daifu_bc.recovery.bodies import continuation_from, continuation_of
+from daifu_bc.recovery.bodies import continuation_from, continuation_of, located, runs_none
 from daifu_bc.recovery.capture import Capture, capture
 from daifu_bc.recovery.decision import Decision
 from daifu_bc.recovery.hold import Hold, let_pass
-from daifu_bc.recovery.resume import Handover, Passage, note_crash, read_locals
+from daifu_bc.recovery.resume import Handover, Passage, note_crash, read_locals, trimmed
 from daifu_bc.recovery.verdict import judge
 from daifu_bc.recovery.working import came_from_outside, room_to_work, working
 
 #: Told at once by their type; subclasses are left to the verdict.
 _CONTROL_FLOW = frozenset({StopIteration, StopAsyncIteration, GeneratorExit, SystemExit})
+#: Whether a run has gone on anywhere; until then there is nothing to be taken out of a traceback.
+_gone_on = False
 _told = threading.Lock()
 _reported: set[str] = set()
 
 
 def intercept(_module: object, exception: BaseException) -> Handover | None:
     """Asked by a stub with the exception alone; None lets it go on as if nothing had been there."""
+    if _gone_on and trimmed(sys._getframe(1), exception):
+        return None
     if type(exception) in _CONTROL_FLOW or not policy.somebody_answers():
         return None
     if working.busy:  # an exception of our own code, where that is vaccinated too
@@ -38,7 +42,8 @@ def intercept(_module: object, exception: BaseException) -> Handover | None:
     watch_again: Iterable[Callable[[], None]] = ()
     try:
         working.busy = True
-        watch_again = observers.pause()
+        if observers.present:
+            watch_again = observers.pause()
         frame = sys._getframe(1)
         if unwinding.under_way() is not None:
             handover = _arrived(frame, exception)
@@ -62,20 +67,24 @@ def intercept(_module: object, exception: BaseException) -> Handover | None:
 def _hold(frame: FrameType, exception: BaseException, verdict: Verdict) -> Handover | None:
     captured = capture(frame, exception)
     hold = Hold(captured, exception, verdict)
-    handover: Handover | None = None
-    try:
-        if hold.site not in let_pass and not _was_told_to_go(exception):
-            with room_to_work(exception):
-                journal.held(hold)
-                handover = _answered(hold, captured)
-                if handover is not None:
-                    _clear_dead_frames(frame, exception)
-    finally:
-        hold.close()
-        if handover is None:
-            with room_to_work(exception):
-                leave_alone(exception)
-    return handover
+    goes_on: Handover | None = None
+    with signals.guarded():
+        try:
+            if hold.site not in let_pass and not _was_told_to_go(exception):
+                with room_to_work(exception):
+                    journal.held(hold)
+                    handover = _answered(hold, captured)
+                    if handover is not None:
+                        _clear_dead_frames(frame, exception)
+                goes_on = handover
+        finally:
+            hold.close()
+            if goes_on is None:
+                with room_to_work(exception):
+                    leave_alone(exception)
+            else:
+                signals.going_on()
+    return goes_on
 
 
 def _arrived(frame: FrameType, exception: BaseException) -> Handover | None:
@@ -87,16 +96,18 @@ def _arrived(frame: FrameType, exception: BaseException) -> Handover | None:
         if not unwinding.is_on_stack(sought.frame, frame):  # it could not go on, and has been left
             unwinding.end()
         return None
-    captured = capture(frame, exception, left=sought.left)
-    try:
-        decision = sought.decide(captured, exception)
-        with room_to_work(exception):
-            handover = _prepare(captured, decision)
-    except NoPoint:  # a `finally` has to run first; there is another barrier around it
-        sought.left = True
-        return None
-    unwinding.end()
-    _clear_dead_frames(frame, exception)
+    with signals.guarded():
+        captured = capture(frame, exception, left=sought.left)
+        try:
+            decision = sought.decide(captured, exception)
+            with room_to_work(exception):
+                handover = _prepare(captured, decision)
+        except NoPoint:  # a `finally` has to run first; there is another barrier around it
+            sought.left = True
+            return None
+        unwinding.end()
+        _clear_dead_frames(frame, exception)
+        signals.going_on()
     return handover
 
 
@@ -130,8 +141,10 @@ def _prepare(captured: Capture, decision: Decision) -> Handover:
     """Builds and verifies all that the way on needs; after this only moving is left to be done."""
     assert decision.flow is not None
     assert decision.start is not None
-    continuation = continuation_from(decision.flow, decision.start)
+    global _gone_on
+    _gone_on = True
     frame = captured.frame
+    continuation = continuation_from(decision.flow, decision.start, runs=runs_none(frame))
     namespace = frame.f_locals if captured.in_namespace else None
     handover = Handover(
         Passage(
@@ -146,8 +159,8 @@ def _prepare(captured: Capture, decision: Decision) -> Handover:
             decision.fresh,
         )
     )
-    running = continuation_of(frame.f_code)
-    if running is not None and captured.cannot_return_handover:
+    running = located(frame.f_code)
+    if running is not None and running.returns and captured.cannot_return_handover:
         note_crash(handover)
     return handover
 

@@ -37,6 +37,7 @@ from daifu_bc.recovery.lookups import (
     function_scope,
     is_a,
     is_subclass,
+    local_value,
     matches,
     mro,
 )
@@ -77,6 +78,9 @@ _EXPECTED: Final = {
     ("unittest.case", "_AssertRaisesContext"): "expected",
 }
 
+_class_dict: Final = type.__dict__["__dict__"].__get__
+#: Nothing speaks for its stopping an exception.
+_NOTHING: Final = (False, "")
 #: What the code of an `__exit__` can return.
 _exits: ByIdentity[str] = ByIdentity()
 
@@ -91,6 +95,7 @@ class _Facts(NamedTuple):
         expected: the attribute that has what it stops, if there is one.
         has_generator: whether its exit goes on in a generator, `gen`.
         is_stack: whether it may be an ExitStack.
+        is_plain: whether it is none of these, so that only the code of its exit counts.
         place: its module and qualified name.
     """
 
@@ -100,6 +105,7 @@ class _Facts(NamedTuple):
     expected: str | None
     has_generator: bool
     is_stack: bool
+    is_plain: bool
     place: tuple[str, str]
 
 
@@ -113,13 +119,18 @@ def _facts_of(cls: type) -> _Facts:
     key = id(cls)
     place = _place_of(cls)
     exits = [find_in_class(base, name) for base in mro(cls) for name in ("__exit__", "__aexit__")]
+    is_suppress = is_subclass(contextlib.suppress, cls)
+    expected = _EXPECTED.get(place)
+    has_generator = any(type(exit_) is FunctionType and "gen" in exit_.__code__.co_names for exit_ in exits)
+    is_stack = place[0] == "contextlib"
     known = _Facts(
         weakref.ref(cls, lambda _, facts=_facts: facts.pop(key, None)),  # type: ignore[misc]
-        is_subclass(contextlib.suppress, cls),
+        is_suppress,
         place in _SUPPRESSING,
-        _EXPECTED.get(place),
-        any(type(exit_) is FunctionType and "gen" in exit_.__code__.co_names for exit_ in exits),
-        place[0] == "contextlib",
+        expected,
+        has_generator,
+        is_stack,
+        not (is_suppress or expected is not None or has_generator or is_stack),
         place,
     )
     _facts[key] = known
@@ -132,8 +143,12 @@ def stops(handler: Handler, frame: FrameType, kind: type[BaseException], seen: i
     Returns:
         The answer, and how it was found; empty if nothing speaks for it.
     """
-    scope = frame_scope(frame)
     made = handler.manager
+    if type(made) is Name and made.scope == LOCAL:  # the same as below, faster
+        manager = local_value(frame, made.name)
+        if manager is not UNKNOWN:
+            return manager_stops(manager, kind, seen)
+    scope = frame_scope(frame)
     if type(made) is Call:
         return _made_by_call(made, handler.bound, scope, kind, seen)
     manager = evaluate(made, scope)
@@ -212,8 +227,10 @@ def manager_stops(manager: object, kind: type[BaseException], seen: int = 0) -> 
     """Whether a manager that is at hand may stop an exception of class `kind`."""
     cls = type(manager)
     if seen > 20:
-        return False, ""
-    facts = _facts_of(cls)
+        return _NOTHING
+    facts = _facts.get(id(cls)) or _facts_of(cls)
+    if facts.is_plain:
+        return _class_stops(cls)
     if facts.is_suppress:
         given = attribute(manager, "_exceptions")
         return (True, "`contextlib.suppress` stops it") if matches(kind, given) else (False, "")
@@ -245,20 +262,23 @@ def _stack_stops(callbacks: Any, kind: type[BaseException], seen: int) -> tuple[
 
 def _class_stops(cls: type) -> tuple[bool, str]:
     """What the code of `__exit__` can return."""
-    exit_ = find_in_class(cls, "__exit__")
+    exit_ = _class_dict(cls).get("__exit__", UNKNOWN)
+    if exit_ is UNKNOWN:
+        exit_ = find_in_class(cls, "__exit__")
     if exit_ is UNKNOWN:
         exit_ = find_in_class(cls, "__aexit__")
-    if type(exit_) in (staticmethod, classmethod):
-        exit_ = cast(Any, exit_).__func__
     if type(exit_) is not FunctionType:
-        return False, ""  # written in C: files, locks and their like pass everything on
+        if type(exit_) in (staticmethod, classmethod):
+            exit_ = cast(Any, exit_).__func__
+        if type(exit_) is not FunctionType:
+            return _NOTHING  # written in C: files, locks and their like pass everything on
     code = exit_.__code__
     answer = _exits.get(code)
     if answer is None:
         answer = _exit_answer(pristine(code))
         _exits.put(code, answer)
     if answer == PASSES:
-        return False, ""
+        return _NOTHING
     name = type.__dict__["__qualname__"].__get__(cls)
     return True, f"`{name}.__exit__` {'stops' if answer == STOPS else 'may stop'} it"
 

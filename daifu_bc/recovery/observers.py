@@ -21,6 +21,8 @@ class Observer(Protocol):
 
 
 _observers: list[Observer] = []
+#: The same list, for who asks often whether there are any.
+present = _observers
 
 
 def add(observer: Observer) -> None:

@@ -73,3 +73,18 @@ def displaced(code: CodeType, offset: int, flow: Flow) -> ExceptionEntry | None:
         return None
     _, target = locate(code, entry.target)
     return next((original for original in flow.entries if original.target == target), None)
+
+
+def around_prefix(code: CodeType, offset: int, flow: Flow) -> ExceptionEntry | None:
+    """The entry of the pristine code `flow` that covers what a prefix does at `offset`: it calls exits of blocks."""
+    known = located(code)
+    if known is None or offset >= known.shift:
+        return None
+    entries = exception_entries(code.co_exceptiontable)
+    entry = entry_at(entries, offset)
+    while entry is not None and entry.target < known.shift:  # what is thrown in while it awaits
+        entry = entry_at(entries, entry.target)
+    if entry is None:
+        return None
+    _, target = locate(code, entry.target)
+    return next((original for original in flow.entries if original.target == target), None)

@@ -144,7 +144,8 @@ def respond(hold: HoldLike) -> None:
         if came_from_outside(error):
             raise
         # Rule 1: a fault of ours must not take the exception's place.
-        _complain(f"daifu_bc: the hold could not be answered ({type(error).__name__}: {error}).")
+        reason = str(error).rstrip(".")
+        _complain(f"daifu_bc: the hold could not be answered ({type(error).__name__}: {reason}).")
     if hold.decision is None:
         hold.let_go()
         journal.done(hold, "raise", outcome="nobody has decided")

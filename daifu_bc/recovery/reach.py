@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import FrameType
 
 from daifu_bc.recovery.flight import Flight, leaves_of
+from daifu_bc.recovery.managers import stops
 from daifu_bc.recovery.spots import Spot, spot_at
 
 
@@ -45,7 +46,7 @@ def taken_at(frame: FrameType, exception: BaseException) -> str:
 def _taken(flight: Flight, spot: Spot, frame: FrameType) -> str:
     for step in spot.steps:
         if step.is_with:
-            stopped, how = step.stops(frame, flight.kind)
+            stopped, how = stops(step.handler, frame, flight.kind)
             if stopped:
                 return f"in {step.where}, {how}"
         elif step.meetings:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 import inspect
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from types import CodeType
 from typing import Final, NamedTuple
 
 from daifu_bc.analysis.code import cells_at_start
 from daifu_bc.analysis.flow import EXIT, EXIT_SELF, ITERATOR, VALUE, Flow, Stack
 from daifu_bc.analysis.handlers import FINALLY, WITH_EXIT, chain, chain_from, handler_at
-from daifu_bc.analysis.items import SAVED
+from daifu_bc.analysis.items import INDEX, SAVED
 from daifu_bc.analysis.statements import Statement, Statements, parse
 from daifu_bc.errors import BlocksFirst, NoPoint
 from daifu_bc.rewrite.continuation import Start
@@ -184,14 +184,27 @@ class Restarts:
                 "the statement cannot be repeated: the `with` has already called its exit, and that failed",
                 remedy="Use `skip` to go on after the `with`.",
             )
-        if any(self.flow.kind(item) in (VALUE, ITERATOR) for item in lost):
+        if self.element() is not None:
+            body = getattr(self.statement.node, "body", None) if self.statement is not None else None
+            there = f" Or set the variables by an action, and `goto {body[0].lineno}`." if body else ""
             raise NoPoint(
-                "the statement cannot be repeated: the loop's next element has been taken and is gone",
-                remedy="Use `skip`, or set the loop's variables by an action and `goto` the first line of its body.",
+                "the statement cannot be repeated: the loop has taken its next element, which could not be assigned to "
+                "its variables, and Python has dropped it",
+                remedy=f"Use `skip` to go on with the element behind it.{there}",
             )
         raise NoPoint(
             "there is no point at which this statement could be repeated exactly", remedy="Use `goto`."
         )
+
+    def element(self) -> Stack | None:
+        """What lies below a loop's next element, if the crash was in assigning that to the loop's variables."""
+        begin = self.statements.begin_of(self.place)
+        if begin is None or self.statements.of[begin.place] is not self.statement:
+            return None
+        kinds = [self.flow.kind(item) for item in begin.stack]
+        below = begin.stack[:-1]
+        in_loop = kinds[-2:-1] in ([ITERATOR], [INDEX]) and kinds[-1] == VALUE
+        return below if in_loop and below == self.held[: len(below)] else None
 
     def _exit_again(self) -> Start | None:
         """The exit of a `with` that failed on an exception is called again with that exception."""
@@ -231,17 +244,21 @@ class Restarts:
                     ways[after].add(place)
         return reached(self.place, ways.__getitem__) if self.place in region else set()
 
-    def _in_same_copy(self, places: list[int]) -> list[int]:
-        """Those of some places that lie in the copy of a `finally` that is being run; all if none do."""
+    def copies(self) -> Iterator[set[int]]:
+        """For each `finally` around the crash, the inner one first: the places of the copy of its body that is run."""
         statement = self.statement
         while statement is not None and statement.parent is not None:
             block = getattr(statement.parent.node, "finalbody", [])
             if statement.node in block:
                 mine = [other for other in self.statements.all() if other.node in block]
-                copy = self.copy_that_crashed({place for other in mine for place in self.region(other)})
-                if found := [place for place in places if place in copy]:
-                    return found
+                yield self.copy_that_crashed({place for other in mine for place in self.region(other)})
             statement = statement.parent
+
+    def _in_same_copy(self, places: list[int]) -> list[int]:
+        """Those of some places that lie in the copy of a `finally` that is being run; all if none do."""
+        for copy in self.copies():
+            if found := [place for place in places if place in copy]:
+                return found
         return places
 
     def finally_between(self, target: int | None) -> set[int]:

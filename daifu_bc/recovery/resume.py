@@ -20,6 +20,7 @@ from typing import Any
 from daifu_bc import pyversion
 from daifu_bc.analysis.code import cells_at_start
 from daifu_bc.analysis.flow import EXIT_SELF, INDEX, SAVED, Item
+from daifu_bc.recovery import signals
 from daifu_bc.recovery.attributes import set_traceback, traceback_of
 from daifu_bc.rewrite.continuation import Continuation
 
@@ -78,17 +79,24 @@ class Handover(list[Any]):
         self._mark = -1
 
     def __contains__(self, first: object) -> bool:
-        """Whether the first slot of a `for` is a sequence with a tagged index behind it (3.15+), and no iterator."""
-        return not hasattr(type(first), "__next__")
+        """Whether the first slot of a `for` is a sequence with a tagged index behind it (3.15+), and no iterator.
 
-    def mark(self) -> None:
-        """The elements that are left of such a loop follow."""
+        If it is, the elements that are left of the loop follow.
+        """
+        if hasattr(type(first), "__next__"):
+            return False
         self._mark = len(self)
+        return True
 
     def __call__(self, *slots: Any) -> Any:
         """Starts the continuation, or takes in the slots of a pair; the cold code calls it."""
         if not slots:
-            return self._start()
+            try:
+                return self._start()
+            except BaseException:
+                if signals.is_going_on():
+                    signals.gone_on()
+                raise
         if self._mark >= 0:
             (sequence,) = slots
             left = len(self) - self._mark
@@ -113,6 +121,8 @@ class Handover(list[Any]):
         state.reverse()  # `take` pops
         if state:
             _thread.pending.append(state)
+        elif signals.is_going_on():
+            signals.gone_on()
         return run
 
 
@@ -202,6 +212,8 @@ def take(_module: object) -> object:
     value = state.pop()
     if not state:
         pending.pop()
+        if signals.is_going_on():
+            signals.gone_on()
     return value
 
 
@@ -221,8 +233,20 @@ def note_crash(handover: Handover) -> None:
     _thread.crashed.append(handover)
 
 
+def trimmed(frame: FrameType, exception: BaseException) -> bool:
+    """Whether an exception at a stub of `frame` has left the continuation that it called, behind all stubs.
+
+    It has been judged where it was raised; the frame is taken out of its traceback.
+    """
+    traceback = traceback_of(exception)
+    if traceback is None or traceback.tb_frame is not frame or traceback.tb_lasti <= frame.f_lasti:
+        return False
+    set_traceback(exception, traceback.tb_next)
+    return True
+
+
 def trim(_module: object, exception: BaseException) -> None:
-    """Takes the frame that ran a continuation out of the traceback of what left that continuation."""
+    """Takes the frame that ran continuations out of the traceback of what left the last of them."""
     traceback = traceback_of(exception)
     if traceback is not None and traceback.tb_frame is sys._getframe(1):
         set_traceback(exception, traceback.tb_next)
@@ -245,11 +269,6 @@ def _finish(handover: Handover | None) -> None:
         else:
             kind = "coroutine" if inspect.iscoroutine(rest) else "generator"
             raise RuntimeError(f"{kind} ignored GeneratorExit")
-
-
-def mark(_module: object, handover: Handover) -> None:
-    """The elements that are left of a loop over a sequence follow (3.15+)."""
-    handover.mark()
 
 
 class Delegate:

@@ -12,6 +12,7 @@ from daifu_bc.recovery.restarts import Restarts, reached
 from daifu_bc.rewrite.continuation import Start
 
 _LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
+_TAKES: Final = ("FOR_ITER", "GET_ANEXT")
 _WITHS: Final = (ast.With, ast.AsyncWith)
 
 
@@ -28,16 +29,29 @@ class Skip:
     def start(self) -> Start:
         """Where the run goes on behind the crashed statement; a compound one stands for all of it.
 
+        A loop's element that could not be assigned is passed over: the loop goes on with the next one.
+
         Raises:
             NoPoint: there is no such place.
         """
         statement = self.restarts.statement
         if statement is None:
             raise NoPoint("the crashed instruction belongs to no statement", remedy="Use `goto` or `return`.")
-        found = self._after(statement, self.restarts.base())
+        found = self._next_element(statement) or self._after(statement, self.restarts.base())
         if found is None:
             raise NoPoint("there is no code behind this statement", remedy="Use `goto` or `return`.")
         return found
+
+    def _next_element(self, statement: Statement) -> Start | None:
+        """The next element of a loop, if the one that it has taken could not be assigned to its variables."""
+        flow = self.restarts.flow
+        element = self.restarts.element()
+        if element is None:
+            return None
+        for place in self.restarts.region(statement):
+            if flow.stacks[place] == element and flow.instructions[place].name in _TAKES:
+                return self.restarts.start_at(place)
+        return None
 
     def body(self) -> Start:
         """With the next iteration of the innermost loop.
@@ -52,7 +66,7 @@ class Skip:
             stack = flow.stacks[place] or ()
             if restarts.statements.of[place] is not loop or not restarts.statements.is_start(place):
                 continue
-            looping = flow.instructions[place].name in ("FOR_ITER", "GET_ANEXT")
+            looping = flow.instructions[place].name in _TAKES
             if stack == open_[: len(stack)] and looping == (not isinstance(loop.node, ast.While)):
                 return self._checked(place, f"going on with the next iteration, line {loop.first}")
         raise NoPoint("the loop's head cannot be told", remedy="Use `goto` with the loop's line.")
@@ -182,7 +196,7 @@ class Skip:
             for place in sorted(self.restarts.copy_that_crashed(set(region))) or region:
                 if flow.stacks[place] != base or not self.restarts.statements.is_start(place):
                     continue
-                looping = flow.instructions[place].name in ("FOR_ITER", "GET_ANEXT")
+                looping = flow.instructions[place].name in _TAKES
                 if looping or isinstance(parent.node, ast.While):
                     return self.restarts.start_at(place)
             return None

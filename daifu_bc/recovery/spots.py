@@ -23,8 +23,7 @@ from daifu_bc.recovery.callers import ASKED, Site, site
 from daifu_bc.recovery.carriers import carrier
 from daifu_bc.recovery.flight import meetings_of
 from daifu_bc.recovery.lookups import text
-from daifu_bc.recovery.managers import stops
-from daifu_bc.recovery.places import comes_again, displaced, locate, place_at
+from daifu_bc.recovery.places import around_prefix, comes_again, displaced, locate, place_at
 
 
 class Where(NamedTuple):
@@ -52,6 +51,9 @@ class Verdict(NamedTuple):
     handler: Where | None = None
 
 
+_MOST_VERDICTS: Final = 64
+
+
 class Step:
     """One handler that an exception meets."""
 
@@ -64,28 +66,27 @@ class Step:
         self.lines = lines
         self.meetings = meetings_of(handler)
         what = f"with {text(handler.manager)}" if self.is_with else "finally"
-        self._verdicts: dict[tuple[int, str], Verdict] = {}
+        self._verdicts: dict[tuple[int, str, tuple[str, ...]], Verdict] = {}
         self.passes = f"The `{what}` in {where} passes it on."
 
-    def stops(self, frame: FrameType, kind: type[BaseException]) -> tuple[bool, str]:
-        """Whether this `with` stops an exception."""
-        return stops(self.handler, frame, kind)
-
-    def verdict(self, clause: Clause, how: str) -> Verdict:
-        """The verdict where nothing was met before this clause takes the exception.
+    def verdict(self, clause: Clause, how: str, before: tuple[str, ...] = ()) -> Verdict:
+        """The verdict where this clause takes the exception.
 
         Args:
             clause: one of the handler's.
             how: "handles", "may handle"; empty if the clause raises it again.
+            before: sentences about what was met before.
         """
-        key = (clause.offset, how)
+        key = (clause.offset, how, before)
         known = self._verdicts.get(key)
         if known is None:
+            if len(self._verdicts) > _MOST_VERDICTS:
+                self._verdicts.clear()
             where = self.where._replace(line=self.lines.get(clause.offset, self.where.line))
             star = "*" if clause.group else ""
             what = f"except{star}" if clause.bare else f"except{star} {text(clause.types)}"
             sentence = f"The `{what}` in {where} {how or 'raises it again'}{' it' if how else ''}."
-            known = self._verdicts[key] = Verdict(False, (sentence,), where)
+            known = self._verdicts[key] = Verdict(False, (*before, sentence), where)
         return known
 
 
@@ -240,8 +241,11 @@ def _make(code: CodeType, offset: int, module: object) -> Spot:
         flow = flow_of(original)
     except CannotVaccinate:
         flow = None
-    if there < 0 or flow is None:
+    if flow is None:
         spot = Spot(where, (), policy, Site(-1, None))
+    elif there < 0:
+        steps = _steps(flow, chain_from(flow, around_prefix(code, offset, flow)), where)
+        spot = Spot(where, steps, policy, Site(-1, None))
     else:
         place = place_at(flow, there)
         handlers = chain(flow, flow.instructions[place].offset)

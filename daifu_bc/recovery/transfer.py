@@ -8,7 +8,7 @@ import dis
 import inspect
 from types import CodeType
 
-from daifu_bc.analysis.align import align
+from daifu_bc.analysis.align import align, header_of
 from daifu_bc.analysis.flow import EXIT, EXIT_SELF, Flow
 from daifu_bc.analysis.statements import find_function
 from daifu_bc.errors import NoPoint, Refusal
@@ -105,7 +105,29 @@ def _place(captured: Capture, flow: Flow, statement: ast.stmt, depth: int, exits
         if len(copies) == len(found):
             rank = sum(place <= begin.place for place in copies) - 1
             return found[max(rank, 0)]
+        way = _ways_on(captured.flow, begin.place)
+        same = [place for place in found if _ways_on(flow, place) == way]
+        if same or not way:
+            return (same or found)[0]
+        raise NoPoint(
+            f"it cannot be told in which way line {statement.lineno} of the new text was reached: the ways out of its `try` "
+            "have changed",
+            remedy="Leave `return`, `break` and `continue` there as they were.",
+        )
     return found[0]
+
+
+def _ways_on(flow: Flow, place: int) -> list[set[object]]:
+    """What the copies of `finally` bodies around a place lead to, the inner one's first."""
+    table = statements_of(flow)
+    ways: list[set[object]] = []
+    for copy in Restarts(flow, place, flow.stacks[place] or (), frozenset()).copies():
+        after = {following for here in copy for following in flow.successors(here)} - copy
+        owners = [table.of[following] for following in after]
+        ways.append(
+            {header_of(owner.node) for owner in owners if owner is not None and owner.node is not None}
+        )
+    return ways
 
 
 def _beginnings(flow: Flow, line: int) -> list[int]:

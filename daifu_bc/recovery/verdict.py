@@ -31,6 +31,7 @@ from daifu_bc.recovery.attributes import traceback_of
 from daifu_bc.recovery.callers import EXPECTED, calls_directly, swallowed
 from daifu_bc.recovery.flight import CONTROL_FLOW, Flight, leaves_of
 from daifu_bc.recovery.lookups import UNKNOWN, evaluate, frame_scope
+from daifu_bc.recovery.managers import stops
 from daifu_bc.recovery.spots import Spot, Verdict, Where, arrival, forget_spots, spot_at, tables
 from daifu_bc.recovery.waiting import routes_of_worker, worker_future
 from daifu_bc.recovery.working import came_from_outside
@@ -117,10 +118,22 @@ def judge(exception: BaseException, frame: FrameType) -> Verdict:
 def _judge(
     exception: BaseException, frame: FrameType, traceback: TracebackType | None, memory: Memory
 ) -> Verdict:
+    spot: Spot | None = None
     if memory.exception == id(exception):
-        known = recall(memory, frame, traceback)
-        if known is not None:
-            return known
+        if traceback is not None and memory.entry == id(traceback):
+            if (
+                traceback.tb_frame is frame
+                and memory.lasti == traceback.tb_lasti
+                and memory.frame == id(frame)
+                and memory.code == id(frame.f_code)
+            ):
+                spot = arrival(frame, traceback.tb_lasti)
+                if spot.again and (memory.holder != id(frame) or memory.target in spot.targets):
+                    return memory.verdict  # another barrier of the same frame, behind a clean-up
+        else:
+            known = recall(memory, frame, traceback)
+            if known is not None:
+                return known
         memory.exception = 0
     kind = type(exception)
     leaves = None
@@ -140,7 +153,7 @@ def _judge(
     if _generation != carriers.generation:
         _forget()
     walk = _Walk(kind, leaves)
-    verdict = walk.run(frame, traceback)
+    verdict = walk.run(frame, traceback, spot)
     remember(memory, exception, frame, traceback, walk.holder, walk.target, verdict)
     return verdict
 
@@ -183,12 +196,13 @@ class _Walk(Flight):
         self.target = -1
         self.deliveries = 0
 
-    def run(self, frame: FrameType, traceback: TracebackType | None) -> Verdict:
-        """Judges from `frame` outward."""
-        offset = frame.f_lasti
-        if traceback is not None and traceback.tb_frame is frame:
-            offset = traceback.tb_lasti
-        spot = arrival(frame, offset)
+    def run(self, frame: FrameType, traceback: TracebackType | None, spot: Spot | None) -> Verdict:
+        """Judges from `frame` outward; `spot` is what it meets first, if that is known."""
+        if spot is None:
+            offset = frame.f_lasti
+            if traceback is not None and traceback.tb_frame is frame:
+                offset = traceback.tb_lasti
+            spot = arrival(frame, offset)
         if spot.thrown_in:
             return self._no(
                 "It was thrown into a generator at a `yield`; where it came from it has been judged."
@@ -254,21 +268,18 @@ class _Walk(Flight):
                 return None
         for step in spot.steps:
             if step.is_with:
-                stopped, how = step.stops(frame, self.kind)
+                stopped, how = stops(step.handler, frame, self.kind)
                 if stopped:
                     return self._no(f"In {step.where}, {how}.", frame, step.where, step.handler.target)
                 self.reasons.append(step.passes)
             elif step.meetings:
                 clause, how = self.meet(step.meetings, frame)
                 if clause is not None:
-                    verdict = step.verdict(clause, how)
                     if how:
                         self.holder = id(frame)
                         self.target = step.handler.target
-                        if not self.reasons:
-                            return verdict
-                        return Verdict(False, (*self.reasons, *verdict.reasons), verdict.handler)
-                    self.reasons += verdict.reasons
+                        return step.verdict(clause, how, tuple(self.reasons))
+                    self.reasons += step.verdict(clause, how).reasons
             else:
                 self.reasons.append(step.passes)
         return None

@@ -12,7 +12,7 @@ from daifu_bc.analysis.code import cells_at_start
 from daifu_bc.analysis.flow import Flow
 from daifu_bc.errors import BlocksFirst, NoPoint
 from daifu_bc.recovery.attributes import context_of
-from daifu_bc.recovery.bodies import continuation_from
+from daifu_bc.recovery.bodies import continuation_from, runs_none
 from daifu_bc.recovery.capture import Capture
 from daifu_bc.recovery.decision import Decision
 from daifu_bc.recovery.frames import failed_exit
@@ -95,7 +95,7 @@ class Ways:
     ) -> Decision:
         flow = flow or self.flow
         # Built and verified now, so that a refusal is told here, and the hold stays.
-        continuation_from(flow, start)
+        continuation_from(flow, start, runs=runs_none(self.captured.frame))
         values = self.moved.values if self.moved is not None and flow is self.moved.flow else {}
         return Decision(word, start, flow, last or [], values | (extra or {}))
 

@@ -55,7 +55,10 @@ class Assembler:
 
     def constant(self, value: object) -> None:
         """Loads a constant."""
-        self.emit("LOAD_CONST", self.constant_index(value))
+        if pyversion.SMALL_INTS and type(value) is int and 0 <= value < 256:
+            self.emit("LOAD_SMALL_INT", value)
+        else:
+            self.emit("LOAD_CONST", self.constant_index(value))
 
     def constant_index(self, value: object) -> int:
         """Where `value` stands among the constants; it is added if need be."""

@@ -7,7 +7,6 @@ remembers what is needed to get the pristine code object back, so that vaccinate
 from __future__ import annotations
 
 import inspect
-import struct
 import weakref
 from collections.abc import Callable
 from types import CodeType
@@ -17,16 +16,15 @@ from daifu_bc.analysis.code import ExceptionEntry, encode_exception_entries
 from daifu_bc.analysis.flow import Flow
 from daifu_bc.analysis.regions import Region, regions
 from daifu_bc.errors import CannotVaccinate, VerificationError
-from daifu_bc.rewrite.assemble import Assembler, Label, last_line
-from daifu_bc.rewrite.stubs import stub, tail
+from daifu_bc.rewrite.assemble import Assembler, last_line
+from daifu_bc.rewrite.tails import Ending, cold_code
 
 #: The last constant of vaccinated code begins with this; changes with its layout.
-MARKER: Final = b"daifu_bc vaccinated 2\0"
+MARKER: Final = b"\0daifu\3"
 
 # Behind it: where the body and its line table begin, how long they are, how many constants and names it has, its
-# stack size; then the exception table. One constant, as each costs time when the code is read from the cache.
-_NUMBERS: Final = struct.Struct("<7I")
-_TABLE: Final = len(MARKER) + _NUMBERS.size
+# stack size; then the exception table. One short constant, as all that is read from the cache costs time.
+_NUMBERS: Final = 7
 
 #: Told of each refusal; the journal listens.
 on_refusal: Callable[[CodeType, Exception], None] | None = None
@@ -56,7 +54,31 @@ def memory_of(code: CodeType, start: int = 0, first_line: int = 0) -> bytes:
         first_line: where its line table begins in that of the vaccinated one.
     """
     sizes = len(code.co_code), first_line, len(code.co_linetable), len(code.co_consts), len(code.co_names)
-    return MARKER + _NUMBERS.pack(start, *sizes, code.co_stacksize) + code.co_exceptiontable
+    packed = bytearray(MARKER)
+    for number in (start, *sizes, code.co_stacksize):
+        rest = number
+        while rest > 127:
+            packed.append(rest & 127 | 128)
+            rest >>= 7
+        packed.append(rest)
+    return bytes(packed) + code.co_exceptiontable
+
+
+def _unpacked(memory: bytes) -> tuple[list[int], bytes]:
+    """The numbers of a memory, and the exception table."""
+    numbers: list[int] = []
+    position = len(MARKER)
+    while len(numbers) < _NUMBERS:
+        number = shift = 0
+        while True:
+            byte = memory[position]
+            position += 1
+            number |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                break
+        numbers.append(number)
+    return numbers, memory[position:]
 
 
 def pristine(code: CodeType) -> CodeType:
@@ -67,10 +89,10 @@ def pristine(code: CodeType) -> CodeType:
     known = _pristine.get(id(code))
     if known is not None and known[0]() is code:
         return known[1]
-    start, size, first_line, lines, consts, names, stacksize = _NUMBERS.unpack_from(memory, len(MARKER))
+    (start, size, first_line, lines, consts, names, stacksize), table = _unpacked(memory)
     original = code.replace(
         co_code=code.co_code[start : start + size],
-        co_exceptiontable=memory[_TABLE:],
+        co_exceptiontable=table,
         co_linetable=code.co_linetable[first_line : first_line + lines],
         co_consts=code.co_consts[:consts],
         co_names=code.co_names[:names],
@@ -135,10 +157,7 @@ def build(flow: Flow) -> CodeType:
     if not found:
         raise CannotVaccinate("there is nothing in it that can raise")
     asm = Assembler(code)
-    end = Label()
-    stubs = [stub(asm, region, end, 0) for region in found]
-    asm.place(end)
-    tail(asm, code, code.co_firstlineno, follows=True)
+    stubs = cold_code(asm, found, code, Ending.CALL, 0)
     size = len(code.co_code)
     cold, cold_entries = asm.finish(size)
     table = merge_entries(flow.entries, found, [asm.offset(start) for start in stubs], 0)

@@ -19,10 +19,10 @@ from daifu_bc.analysis.code import ExceptionEntry, cells_at_start, encode_except
 from daifu_bc.analysis.flow import EXIT, EXIT_SELF, INDEX, ITERATOR, SAVED, Flow, Stack, op_set
 from daifu_bc.analysis.regions import regions
 from daifu_bc.errors import NoPoint
-from daifu_bc.rewrite.assemble import Assembler, InBody, Label, last_line
+from daifu_bc.rewrite.assemble import Assembler, InBody, last_line
 from daifu_bc.rewrite.barrier import from_verify, memory_of, merge_entries, remember_pristine
 from daifu_bc.rewrite.splice import Spliced, checked_loads, splice
-from daifu_bc.rewrite.stubs import stub, tail
+from daifu_bc.rewrite.tails import Ending, await_exit, cold_code
 
 TAKE: Final = "_take"
 _STORE_THEN_LOAD: Final = opcode.opmap.get("STORE_FAST_LOAD_FAST", -1)
@@ -61,14 +61,15 @@ class Located:
         flow: the analysis of the pristine body.
         shift: length of the prefix.
         spliced: the body as it was relocated, if it had to be.
-        follows: whether a frame of this code runs the continuations of its crashes, as an original frame does; that
-            of a continuation leaves it to the frame that runs it.
+        continues: whether it is a continuation, and not what the program calls.
+        returns: whether a frame of this code leaves the continuations of its crashes to the frame that runs it.
     """
 
     flow: Flow
     shift: int
     spliced: Spliced | None = None
-    follows: bool = False
+    continues: bool = True
+    returns: bool = False
 
     @property
     def body_end(self) -> int:
@@ -100,12 +101,13 @@ class Continuation:
     slots: tuple[str, ...]
 
 
-def build_continuation(flow: Flow, start: Start) -> Continuation:
+def build_continuation(flow: Flow, start: Start, *, runs: bool) -> Continuation:
     """The continuation of a body from one of its restart points.
 
     Args:
         flow: the pristine body's analysis.
         start: where it goes on; the place must be a restart point unless it raises.
+        runs: whether its frame runs the continuations of its crashes, as one has to that the program's frame calls.
 
     Raises:
         NoPoint: the run cannot go on there exactly.
@@ -116,7 +118,9 @@ def build_continuation(flow: Flow, start: Start) -> Continuation:
     spliced = splice(flow, unsafe) if unsafe else None
     front = Assembler(code)
     slots = _prefix(front, flow, start, _mover(spliced))
-    built, located = around_body(flow, front, spliced, follows=False, checked=unsafe)
+    built, located = around_body(
+        flow, front, spliced, Ending.RUN if runs else Ending.RETURN, continues=True, checked=unsafe
+    )
     return Continuation(built, located, start, slots)
 
 
@@ -129,8 +133,9 @@ def around_body(
     flow: Flow,
     front: Assembler,
     spliced: Spliced | None,
+    ending: Ending,
     *,
-    follows: bool,
+    continues: bool,
     checked: Container[int] = (),
 ) -> tuple[CodeType, Located]:
     """A code object of a prefix, a body under barriers and its stubs, verified; and its layout.
@@ -139,7 +144,8 @@ def around_body(
         flow: the pristine body's analysis.
         front: the prefix. Its last instructions carry the code's first line, which the body's line table starts from.
         spliced: the body as it was relocated, if it had to be.
-        follows: whether its frames run the continuations of their crashes, as an original frame does.
+        ending: what its frames do with what they hand over.
+        continues: whether it is a continuation, and not what the program calls.
         checked: places of the loads that were made checked.
 
     Raises:
@@ -163,10 +169,7 @@ def around_body(
     ]
     back = Assembler(code)
     back.consts, back.names = front.consts, front.names
-    end = Label()
-    stubs = [stub(back, region, end, shift) for region in found]
-    back.place(end)
-    tail(back, code, code.co_firstlineno, follows=follows)
+    stubs = cold_code(back, found, code, ending, shift)
     base = shift + len(raw)
     cold, cold_entries = back.finish(base)
     table = merge_entries(entries, found, [back.offset(label) for label in stubs], shift)
@@ -174,7 +177,7 @@ def around_body(
     lines = code.co_linetable if spliced is None else spliced.lines
     back_lines, _ = back.line_entries(last_line(code))
     assert line == code.co_firstlineno
-    if follows:  # it is vaccinated code with a prefix, for those who ask the code object alone
+    if not continues:  # it is vaccinated code with a prefix, for those who ask the code object alone
         back.consts.append(memory_of(code, shift, len(front_lines)))
     built = code.replace(
         co_code=prefix + raw + cold,
@@ -185,9 +188,9 @@ def around_body(
         co_stacksize=max(code.co_stacksize, back.deepest, front.deepest),
     )
     from_verify(built, code)
-    if follows:
+    if not continues:
         remember_pristine(built, code)
-    return built, Located(flow, shift, spliced, follows)
+    return built, Located(flow, shift, spliced, continues, ending is Ending.RETURN)
 
 
 def _prefix(asm: Assembler, flow: Flow, start: Start, moved: Callable[[int], int]) -> tuple[str, ...]:
@@ -299,23 +302,32 @@ def _leave(asm: Assembler, flow: Flow, stack: Stack, keep: int, moved: Callable[
             if kind == EXIT_SELF:
                 items.pop()
             first = asm.label()
-            if flow.instructions[flow.index[origin]].opcode in _ASYNC_WITH or (
-                pyversion.EXIT_IS_A_PAIR and flow.instructions[flow.index[origin]].arg == 3
-            ):
-                raise NoPoint("it would leave an `async with`", remedy="Choose a line inside that block.")
             for _ in range(3):
                 asm.constant(None)
             asm.call(3 if pyversion.EXIT_IS_A_PAIR else 2)
+            begin = end = first
+            if _is_awaited(flow, origin):
+                begin, end = await_exit(asm, len(items))
             asm.emit("POP_TOP")
             entry = flow.entry(flow.index[origin])
             if entry is not None:
-                asm.protect(first, asm.label(), InBody(moved(entry.target)), entry.depth, lasti=entry.lasti)
+                target = InBody(moved(entry.target))
+                for one, other in ((first, begin), (end, asm.label())):
+                    if one is not other:
+                        asm.protect(one, other, target, entry.depth, lasti=entry.lasti)
         elif kind == SAVED:
             asm.emit("POP_EXCEPT")
         else:
             asm.emit("POP_TOP")
 
 
+def _is_awaited(flow: Flow, origin: int) -> bool:
+    """Whether an exit belongs to an `async with`."""
+    instruction = flow.instructions[flow.index[origin]]
+    return instruction.opcode in _ASYNC_WITH or (pyversion.EXIT_IS_A_PAIR and instruction.arg == _AEXIT)
+
+
+_AEXIT: Final = 3  # argument of LOAD_SPECIAL (3.14+)
 _ASYNC_WITH: Final = frozenset({opcode.opmap.get("BEFORE_ASYNC_WITH", -1)})
 
 

@@ -19,14 +19,14 @@ from daifu_bc.analysis.flow import Flow, op_set
 from daifu_bc.errors import CannotVaccinate
 from daifu_bc.rewrite.assemble import Assembler, InBody, Label
 from daifu_bc.rewrite.continuation import Located, around_body
-from daifu_bc.rewrite.stubs import jump_if
+from daifu_bc.rewrite.stubs import IF_NONE, jump_if
+from daifu_bc.rewrite.tails import Ending
 
 #: The name in `daifu_bc` that the prefix calls.
 FIRST_CALL: Final = "_first_call"
 
 _PROLOGUE: Final = op_set("COPY_FREE_VARS", "MAKE_CELL", "RETURN_GENERATOR", "POP_TOP")
 _RESUME: Final = op_set("RESUME")
-_IF_NONE: Final = "POP_JUMP_IF_NONE" if pyversion.VERSION >= (3, 12) else "POP_JUMP_FORWARD_IF_NONE"
 
 _numbers: Final = count(1)
 _waiting: dict[int, Callable[..., None]] = {}
@@ -51,7 +51,7 @@ def build_first_call(flow: Flow, callback: Callable[..., None]) -> tuple[CodeTyp
     number = next(_numbers)
     front = Assembler(flow.code)
     _prefix(front, flow, number)
-    built, located = around_body(flow, front, None, follows=True)
+    built, located = around_body(flow, front, None, Ending.RUN, continues=False)
     _waiting[number] = callback
     _number_of[id(built)] = number
     weakref.finalize(built, _forget, id(built), number).atexit = False
@@ -100,7 +100,7 @@ def _prefix(asm: Assembler, flow: Flow, number: int) -> None:
     told = asm.label()
     # [what is to be raised, or None]
     asm.emit("COPY", 1)
-    jump_if(asm, _IF_NONE, failed)
+    jump_if(asm, IF_NONE, failed)
     asm.emit("RAISE_VARARGS", 1)
     asm.place(failed)  # a failure of ours is none of the program's
     asm.emit("POP_TOP")

@@ -21,7 +21,9 @@ _EXTENDED_ARG: Final = opcode.EXTENDED_ARG
 _IMPORT_NAME: Final = opcode.opmap["IMPORT_NAME"]
 _IMPORT_FROM: Final = opcode.opmap["IMPORT_FROM"]
 _LOAD_FAST: Final = opcode.opmap["LOAD_FAST"]
-_STORE_FAST: Final = opcode.opmap["STORE_FAST"]
+_STORES: Final = {
+    opcode.opmap[name] for name in ("STORE_FAST", "STORE_FAST_STORE_FAST") if name in opcode.opmap
+}
 _RUNTIME: Final = "daifu_bc"
 #: Functions of it, of whose results something is known.
 _FUNCTIONS: Final = {"_intercept": "r", "_take": "t"}
@@ -210,7 +212,7 @@ class Listing:
             effect = Effect(number, effect.arg)  # it is handed on as a cell
             effect.need |= no_cell(effect.index)
             effect.touches = True
-        elif number == _STORE_FAST:
+        elif number in _STORES:
             effect = Effect(number, effect.arg)
             effect.releases = True
         return effect

@@ -331,7 +331,17 @@ def _check_stubs(listing: Listing, body: _Body, displaced: dict[int, _Handler | 
     effects, covering, starts = listing.effects, listing.covering, listing.starts
     inside: int | None = None
     raised: set[int] = set()
-    for place in range(listing.place_at.get(body.last, len(starts)), len(starts)):
+    behind = range(listing.place_at.get(body.last, len(starts)), len(starts))
+    for place in behind:
+        left = covering[place]
+        if left is None or not left.lasti or starts[left.target] < body.last:
+            continue
+        # What has left a continuation has met the handlers there; a barrier may only let it out of the frame.
+        if displaced.setdefault(starts[left.target], None) is not None:
+            listing.refuse(
+                "what leaves a continuation here would be re-raised to a handler of the body", place
+            )
+    for place in behind:
         start = starts[place]
         if start in displaced:
             inside = start

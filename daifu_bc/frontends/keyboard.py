@@ -1,0 +1,133 @@
+"""The keyboard while a thread is held: what Ctrl-C means, and how the terminal is left.
+
+As a signal, Ctrl-C reaches the main thread. Where another one is held, the terminal does not make a signal of it, and
+somebody has to look whether it has been typed.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import select
+import sys
+import termios
+import threading
+from collections.abc import Iterator
+
+from daifu_bc.frontends.reader import CTRL_C, MOST_BYTES, Reader, line_mode
+from daifu_bc.recovery import signals
+
+#: Seconds that what is typed is left to the program, which may be reading itself.
+GRACE = 0.05
+
+
+class TypedAhead:
+    """Reads the lines first that were typed while something ran.
+
+    Args:
+        reader: reads the others.
+    """
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+        self.lines: list[str] = []
+
+    def read(self, prompt: str) -> str:
+        """Return a line; see `daifu_bc.frontends.reader.Reader`."""
+        return self.lines.pop(0) if self.lines else self.reader.read(prompt)
+
+    def close(self) -> None:
+        """Let go of everything that belongs to the hold."""
+        self.reader.close()
+
+
+@contextlib.contextmanager
+def ctrl_c_interrupts(reader: TypedAhead) -> Iterator[None]:
+    """Ctrl-C interrupts what this thread runs within.
+
+    In the main thread it does so by itself.
+
+    Args:
+        reader: is given the lines that are typed meanwhile.
+    """
+    ident = threading.get_ident()
+    if ident == threading.main_thread().ident or sys.__stdin__ is None:
+        yield
+        return
+    try:
+        descriptor = sys.__stdin__.fileno()
+        ended, end = os.pipe()
+    except (OSError, ValueError):
+        yield
+        return
+    encoding = sys.__stdin__.encoding
+
+    def watch() -> None:
+        with contextlib.suppress(OSError):  # the terminal is gone
+            while True:
+                ready, _, _ = select.select([descriptor, ended], [], [])
+                if ended not in ready:
+                    ready, _, _ = select.select([ended], [], [], GRACE)
+                if ended in ready:
+                    return
+                if not select.select([descriptor], [], [], 0)[0]:
+                    continue
+                line = os.read(descriptor, MOST_BYTES)
+                if line.endswith(CTRL_C):
+                    signals.interrupt(ident)
+                elif line:
+                    reader.lines += line.decode(encoding, errors="surrogateescape").splitlines()
+                elif not os.isatty(descriptor):
+                    return
+
+    watcher = threading.Thread(target=watch, name="daifu keyboard", daemon=True)
+    try:
+        with line_mode(descriptor):
+            watcher.start()
+            try:
+                yield
+            finally:
+                os.write(end, b"x")
+                watcher.join(timeout=5)
+    finally:
+        os.close(end)
+        os.close(ended)
+
+
+@contextlib.contextmanager
+def left_in_order(place: str, *, capable: bool) -> Iterator[None]:
+    """If the program ends while a thread is held within, the terminal is as it was, and that is told.
+
+    Args:
+        place: which thread is held, and where.
+        capable: whether the terminal understands commands.
+    """
+    stdin, stderr, process = sys.__stdin__, sys.__stderr__, os.getpid()
+    try:
+        descriptor = -1 if stdin is None else stdin.fileno()
+        before = termios.tcgetattr(descriptor)
+    except (OSError, ValueError, termios.error):
+        yield
+        return
+
+    def at_exit() -> None:
+        if os.getpid() != process:
+            return
+        with contextlib.suppress(OSError, ValueError, termios.error):
+            termios.tcsetattr(descriptor, termios.TCSANOW, before)
+            if stderr is not None:
+                # Pasting is no command any more, the cursor is seen, nothing is coloured.
+                commands = "\x1b[?2004l\x1b[?25h\x1b[0m" if capable else ""
+                print(
+                    f"{commands}\ndaifu_bc: the program has ended while {place} was still held: a daemon thread ends with"
+                    " the process. The main thread can wait for it with `join()`.",
+                    file=stderr,
+                    flush=True,
+                )
+
+    atexit.register(at_exit)
+    try:
+        yield
+    finally:
+        atexit.unregister(at_exit)

@@ -1,0 +1,78 @@
+"""Sections of a held thread that may be interrupted: an action, an expression, the report, the prompt.
+
+Everything else that a hold does (a surgery, a line of the journal) runs to its end.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from threading import get_ident
+from typing import Final
+
+_lock: Final = threading.RLock()
+#: By the threads' numbers: how many sections they are in.
+_depth: Final[dict[int, int]] = {}
+#: Threads that have been interrupted in the outermost section that they are, or were last, in.
+_interrupted: Final[set[int]] = set()
+
+
+class Interruptible:
+    """The section within may be interrupted by a KeyboardInterrupt."""
+
+    def __enter__(self) -> None:
+        ident = get_ident()
+        depth = _depth.get(ident, 0)
+        if not depth:
+            _interrupted.discard(ident)
+        _depth[ident] = depth + 1
+
+    def __exit__(self, *_: object) -> None:
+        ident = get_ident()
+        with _lock:
+            depth = _depth.pop(ident, 1) - 1
+            if depth:
+                _depth[ident] = depth
+            elif ident in _interrupted:
+                # What has been asked for and has not come yet is not to come outside.
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), None)
+
+
+def may_be_interrupted(ident: int) -> bool:
+    """Tell whether a thread is in such a section.
+
+    Args:
+        ident: the thread's number.
+    """
+    return ident in _depth
+
+
+def note_interrupt(ident: int) -> None:
+    """Take note that a thread is being interrupted."""
+    _interrupted.add(ident)
+
+
+def was_interrupted() -> bool:
+    """Tell whether a KeyboardInterrupt that arrives in this thread comes from a person, and not from the program."""
+    return get_ident() in _interrupted
+
+
+def interrupt(ident: int) -> bool:
+    """Raise KeyboardInterrupt in a thread at its next instruction, if it is in a section that may be interrupted.
+
+    Args:
+        ident: the thread's number.
+    """
+    with _lock:
+        if ident not in _depth:
+            return False
+        _interrupted.add(ident)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(KeyboardInterrupt))
+        return True
+
+
+def forget() -> None:
+    """Forget the sections of all threads but this one: they are not there in a forked child."""
+    for ident in [ident for ident in _depth if ident != get_ident()]:
+        _depth.pop(ident, None)
+    _interrupted.clear()
