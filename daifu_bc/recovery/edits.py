@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import gc
 import importlib.util
 import itertools
 import linecache
@@ -20,6 +21,7 @@ from daifu_bc.analysis.trees import tree_of
 from daifu_bc.errors import Refusal
 from daifu_bc.recovery.capture import Capture
 from daifu_bc.recovery.frames import FrameView
+from daifu_bc.recovery.swap import functions_with
 from daifu_bc.rewrite.barrier import pristine
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -52,6 +54,7 @@ class Edit:
         old_source: the text that runs; empty if it is not known.
         new_source: the new text.
         alone: whether the new text is one definition and not the whole module.
+        named: the function that was named; it may be one that no variable of the module leads to.
     """
 
     scope: dict[str, Any]
@@ -60,6 +63,7 @@ class Edit:
     old_source: str
     new_source: str
     alone: bool = False
+    named: FunctionType | None = None
 
     def applied(self) -> None:
         """Remembers that this text runs now."""
@@ -134,7 +138,7 @@ def _definition_edit(operation: Operation, held: FrameView) -> Edit:
         # No source at all: the definition alone stands for the module, on the lines of the old one.
         code = function.__code__ if function is not None else held.code
         alone = _in_context(text, qualname, code.co_firstlineno)
-        return Edit(scope, filename, _invent(filename, alone), "", alone, alone=True)
+        return Edit(scope, filename, _invent(filename, alone), "", alone, alone=True, named=function)
     tree = parse_text(old, filename)
     node = _node_at(tree, qualname)
     if node is None:
@@ -147,7 +151,7 @@ def _definition_edit(operation: Operation, held: FrameView) -> Edit:
     if node.decorator_list and len(given) == 1 and not getattr(given[0], "decorator_list", True):
         first = node.lineno
     new = "\n".join([*lines[: first - 1], *indented, *lines[node.end_lineno or first :]])
-    return Edit(scope, filename, _invent(filename, new), old, new)
+    return Edit(scope, filename, _invent(filename, new), old, new, named=function)
 
 
 def _in_context(text: str, qualname: str, first: int) -> str:
@@ -179,23 +183,50 @@ def _find(
     name: str, held: FrameView, frames: Sequence[FrameView]
 ) -> tuple[dict[str, Any], str, str, FunctionType | None]:
     """Globals, file, qualified name and function of what a name means at the held frame."""
+    wanted = _without_locals(name)
     for view in [held, *reversed(frames)]:
-        if name in (view.code.co_qualname, view.code.co_name) and view.code.co_name != "<module>":
-            return view.frame.f_globals, view.filename, view.code.co_qualname, None
-    for scope in [held.frame.f_globals, *(view.frame.f_globals for view in reversed(frames))]:
-        found = _look_up(scope, name)
-        if found is not None:
-            return found.__globals__, pristine(found.__code__).co_filename, found.__code__.co_qualname, found
-    parts = name.split(".")
+        known = (_without_locals(view.code.co_qualname), view.code.co_name)
+        if wanted in known and view.code.co_name != "<module>":
+            code = view.frame.f_code
+            found = None if view.held else next(iter(functions_with([code])[id(code)]), None)
+            return view.frame.f_globals, view.filename, view.code.co_qualname, found
+    scopes = [held.frame.f_globals, *(view.frame.f_globals for view in reversed(frames))]
+    places = [(scope, name) for scope in scopes]
+    parts = wanted.split(".")
     for cut in range(len(parts) - 1, 0, -1):
         module = sys.modules.get(".".join(parts[:cut]))
-        found = _look_up(vars(module), ".".join(parts[cut:])) if module is not None else None
-        if found is not None:
-            return found.__globals__, pristine(found.__code__).co_filename, found.__code__.co_qualname, found
+        if module is not None:
+            places.append((vars(module), ".".join(parts[cut:])))
+    found = next(filter(None, itertools.starmap(_look_up, places)), None) or _nested(places)
+    if found is not None:
+        return found.__globals__, pristine(found.__code__).co_filename, found.__code__.co_qualname, found
     raise Refusal(
         f"{name} is no function that can be found from here",
-        remedy="Write `f`, `Class.method` or `module.f`.",
+        remedy="Write `f`, `Class.method`, `outer.f` for a function inside another, or `module.f`.",
     )
+
+
+def _without_locals(qualname: str) -> str:
+    """`outer.f` for `outer.<locals>.f`: a person may write both."""
+    return qualname.replace(".<locals>.", ".")
+
+
+def _nested(places: list[tuple[dict[str, Any], str]]) -> FunctionType | None:
+    """A function inside another that is alive somewhere, and that no variable of a module leads to."""
+    wanted = {name.rpartition(".")[2] for _, name in places}
+    alive = [
+        thing
+        for thing in gc.get_objects()
+        if type(thing) is FunctionType
+        and "<locals>" in thing.__qualname__
+        and thing.__code__.co_name in wanted
+    ]
+    for scope, name in places:
+        for function in alive:
+            known = _without_locals(function.__code__.co_qualname)
+            if function.__globals__ is scope and known == _without_locals(name):
+                return function
+    return None
 
 
 def _look_up(scope: dict[str, Any], name: str) -> FunctionType | None:

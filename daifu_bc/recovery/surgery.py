@@ -262,6 +262,8 @@ def _live(edit: Edit, captured: Capture, old: ast.Module) -> dict[Key, list[Code
     if captured.frame.f_globals is edit.scope:
         functions += live_functions(edit.scope, captured.code.co_filename)
     codes = [function.__code__ for function in functions]
+    if edit.named is not None:
+        codes.append(edit.named.__code__)
     if captured.frame.f_globals is edit.scope and captured.frame.f_code.co_name[0] != "<":
         codes.append(captured.frame.f_code)
     for code in codes:

@@ -147,6 +147,7 @@ def _follow(asm: Assembler, flags: int) -> None:
     end = asm.label()
     # Stack: handover, result
     asm.runtime(FOLLOW, 1)
+    followed = asm.label()
     asm.emit("COPY", 1)
     jump_if(asm, IF_NONE, out)
     # Stack: handover, result, next handover
@@ -154,18 +155,43 @@ def _follow(asm: Assembler, flags: int) -> None:
     asm.emit("POP_TOP")
     asm.emit("POP_TOP")
     asm.emit("JUMP_BACKWARD", loop)
+    asm.place(failed)
+    # Stack: handover, exception: without our entries in its traceback
+    asm.runtime(TRIM, 1)
+    trimmed = asm.label()
+    asm.emit("POP_TOP")
+    asm.emit("RERAISE", 0)
+    asm.protect(end, followed, _unless_it_was_called(asm, out), 2)
     asm.place(out)
+    # Stack: handover, result, None or what has failed
     asm.emit("POP_TOP")
     asm.emit("SWAP", 2)
     asm.emit("POP_TOP")
     asm.emit("RETURN_VALUE")
-    asm.place(failed)
-    # Stack: handover, exception: without our entries in its traceback
-    asm.runtime(TRIM, 1)
+    untrimmed = Label()
+    asm.protect(failed, trimmed, _unless_it_was_called(asm, untrimmed), 2)
+    asm.place(untrimmed)
+    # Stack: handover, exception, what has failed
     asm.emit("POP_TOP")
     asm.emit("RERAISE", 0)
     asm.protect(begin, end, failed, 1)
     asm.deepest = max(asm.deepest, 12 if flags & _SUSPENDING else 7)
+
+
+def _unless_it_was_called(asm: Assembler, goes_on: Label) -> Label:
+    """[.., error] -> the same at `goes_on`, if the runtime could not even be called; else the error is raised.
+
+    That is so at the end of the interpreter, when generators are closed and nothing can be imported any more.
+    """
+    start = asm.label()
+    # IMPORT_FROM gets an attribute of any object, and has no caches.
+    asm.emit("IMPORT_FROM", asm.name_index("__traceback__"))
+    asm.emit("IMPORT_FROM", asm.name_index("tb_next"))
+    asm.emit("SWAP", 2)
+    asm.emit("POP_TOP")
+    jump_if(asm, IF_NONE, goes_on)
+    asm.emit("RERAISE", 0)
+    return start
 
 
 def await_exit(asm: Assembler, below: int) -> tuple[Label, Label]:
