@@ -168,6 +168,16 @@ class FakeHold:
     def leave(self, code: int) -> str:
         return self._verb("leave", code)
 
+    def last_change(self) -> str:
+        return ""
+
+    def undo(self) -> str:
+        return self._verb("undo", decides=False)
+
+    def patch(self) -> str:
+        self._verb("patch", decides=False)
+        return "--- a/f.py\n+++ b/f.py\n"
+
     def surgery(
         self,
         *,

@@ -10,7 +10,7 @@ import re
 import time
 
 from daifu_bc.errors import DaifuError
-from daifu_bc.frontends import deciding, looking, render
+from daifu_bc.frontends import deciding, editing, looking, render
 from daifu_bc.frontends.script import Command, ScriptError, parse, without_here_document
 from daifu_bc.frontends.values import printable
 from daifu_bc.frontends.word import Answer, Request, Word
@@ -40,10 +40,11 @@ HELP = Word(
 )
 
 #: Every word, in the order in which they are listed.
-TABLE = (*deciding.WORDS[:-1], *looking.WORDS, HELP, deciding.WORDS[-1])
+TABLE = (*deciding.WORDS[:-1], *editing.WORDS, *looking.WORDS, HELP, deciding.WORDS[-1])
 NAMES = {name: word for word in TABLE for name in word.names}
 ACTION = NAMES["action"]
 SURGERY = NAMES["surgery"]
+UNDO = NAMES["undo"]
 
 #: What after a word's name makes the line Python after all: `p = 3`, `c += 1`, `list(x)`, `where.x`, `up: int = 1`.
 ASSIGNMENT = re.compile(r"\s*(?:[-+*/%@&|^]|//|\*\*|<<|>>)?=|\s*:")
@@ -106,7 +107,7 @@ def run_command(hold: HoldLike, command: Command) -> Answer:
     word, request = read(command)
     began = time.time()
     answer, outcome = _run(hold, word, request)
-    if word.decides or word in (ACTION, SURGERY):
+    if word.decides or word in (ACTION, SURGERY, UNDO):
         decided = word.decides and not answer.failed
         journal.done(
             hold,

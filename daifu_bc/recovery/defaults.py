@@ -10,6 +10,7 @@ from typing import Any
 
 from daifu_bc.analysis.trees import said
 from daifu_bc.errors import Refusal
+from daifu_bc.recovery.history import Step
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -26,11 +27,10 @@ class Defaults:
     positional: tuple[Any, ...]
     keyword: dict[str, Any]
 
-    def put(self, functions: Iterable[FunctionType]) -> None:
-        """Gives them to functions."""
+    def put(self, functions: Iterable[FunctionType], step: Step) -> None:
+        """Gives them to functions; the step remembers the old ones."""
         for function in functions:
-            function.__defaults__ = self.positional or None
-            function.__kwdefaults__ = dict(self.keyword) or None
+            step.give_defaults(function, self.positional or None, dict(self.keyword) or None)
 
     def values(self, old: CodeType, new: CodeType) -> dict[str, object]:
         """The values of the parameters that the new code has and the old one had not."""

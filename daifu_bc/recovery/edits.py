@@ -21,6 +21,7 @@ from daifu_bc.analysis.trees import tree_of
 from daifu_bc.errors import Refusal
 from daifu_bc.recovery.capture import Capture
 from daifu_bc.recovery.frames import FrameView
+from daifu_bc.recovery.history import Step, TextChange
 from daifu_bc.recovery.swap import functions_with
 from daifu_bc.rewrite.barrier import pristine
 
@@ -29,6 +30,8 @@ DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _numbers = itertools.count(1)
 #: The text that a file's functions run now, if a surgery has changed it.
 _current: dict[str, str] = {}
+#: The files of names that were invented for new text.
+_origins: dict[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,13 @@ class Operation:
     file: str | None = None
     name: str | None = None
     source: str | None = None
+
+    @property
+    def title(self) -> str:
+        """What it is, in a few words."""
+        if self.name is not None:
+            return f"surgery {self.name}"
+        return f"surgery {self.file}" if self.file is not None else "surgery"
 
 
 @dataclass(frozen=True)
@@ -65,10 +75,13 @@ class Edit:
     alone: bool = False
     named: FunctionType | None = None
 
-    def applied(self) -> None:
+    def applied(self, step: Step) -> None:
         """Remembers that this text runs now."""
+        step.texts.append(
+            TextChange(_origins.get(self.filename, self.filename), self.old_source, self.new_source)
+        )
         if self.new_name == self.filename:
-            _current[self.filename] = self.new_source
+            step.set_item(_current, self.filename, self.new_source)
 
 
 def edits_of(operation: Operation) -> Iterator[Edit]:
@@ -175,6 +188,7 @@ def _invent(filename: str, text: str) -> str:
         else os.path.basename(filename)
     )
     name = f"<surgery {next(_numbers)} of {original}>"
+    _origins[name] = _origins.get(filename, filename)
     linecache.cache[name] = (len(text), None, [line + "\n" for line in text.split("\n")], name)
     return name
 

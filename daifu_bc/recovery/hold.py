@@ -9,12 +9,13 @@ from collections.abc import Callable
 from types import TracebackType
 
 from daifu_bc.errors import BlocksFirst, Refusal
-from daifu_bc.recovery import policy, signals
+from daifu_bc.recovery import history, policy, signals
 from daifu_bc.recovery.answers import Verdict
 from daifu_bc.recovery.capture import Capture, foresee
 from daifu_bc.recovery.decision import Decision, Unwinding
 from daifu_bc.recovery.edits import Operation
 from daifu_bc.recovery.frames import ActionResult, FrameView, inner_frame, visible_frames
+from daifu_bc.recovery.patch import difference, patch
 from daifu_bc.recovery.reach import obstacle, taken_at
 from daifu_bc.recovery.surgery import operate
 from daifu_bc.recovery.ways import Moved, Way, Ways
@@ -54,6 +55,8 @@ class Hold:
         self.selected = self._held
         self.decision: Decision | None = None
         self.captured = captured
+        #: For each surgery of this hold what a frame would have gone on in without it.
+        self._undone: list[tuple[history.Step, Ways, Moved | None]] = []
         self._ways = {self._held.frame: Ways(captured, exception, inner_frame(captured.frame, exception))}
 
     def close(self) -> None:
@@ -62,7 +65,7 @@ class Hold:
             return
         self.frames = []
         self.exception = _CLOSED
-        del self._held, self.selected, self.captured, self._ways
+        del self._held, self.selected, self.captured, self._ways, self._undone
 
     def do(self, words: str) -> str:
         """Runs words as they are typed at the prompt; the text that they print."""
@@ -268,8 +271,27 @@ class Hold:
         if check:
             return result.text
         if result.flow is not None:
+            if result.step is not None:
+                self._undone.append((result.step, ways, ways.moved))
             ways.moved = Moved(result.flow, result.place, result.values)
         return f"{result.text}\n{self.where_next()}"
+
+    def last_change(self) -> str:
+        """The diff of the last surgery that is in force."""
+        done = history.steps()
+        return difference(done[-1]) if done else ""
+
+    def undo(self) -> str:
+        """Takes the last surgery back; a frame that would go on in its code goes on in the one before."""
+        step, notes = history.undo()
+        for done, ways, moved in self._undone:
+            if done is step:
+                ways.moved = moved
+        return "\n".join([f"{step.title} is taken back", *notes, self.where_next()])
+
+    def patch(self) -> str:
+        """The diff of all surgeries that are in force against the files on disk."""
+        return patch(history.steps())
 
 
 class _Closed(Exception):

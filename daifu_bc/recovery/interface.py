@@ -168,5 +168,14 @@ class HoldLike(Protocol):
     ) -> str:
         """Replace functions by edited ones; say what changed."""
 
+    def last_change(self) -> str:
+        """Return the diff of the last surgery that is in force, for the journal."""
+
+    def undo(self) -> str:
+        """Take the last surgery back; say what it was."""
+
+    def patch(self) -> str:
+        """Return the diff of all surgeries against the files on disk."""
+
 
 Responder = Callable[[HoldLike], None]

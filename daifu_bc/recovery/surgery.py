@@ -13,10 +13,12 @@ from daifu_bc.analysis.align import text_of
 from daifu_bc.analysis.flow import Flow
 from daifu_bc.analysis.trees import compiled, said
 from daifu_bc.errors import Refusal
+from daifu_bc.recovery import history
 from daifu_bc.recovery.capture import Capture
 from daifu_bc.recovery.defaults import Defaults, changed_defaults
 from daifu_bc.recovery.edits import DEFINITIONS, Edit, Operation, definitions, edits_of, parse_text
 from daifu_bc.recovery.frames import FrameView
+from daifu_bc.recovery.history import Step
 from daifu_bc.recovery.likeness import counterpart, inside, saying
 from daifu_bc.recovery.swap import check as check_swap
 from daifu_bc.recovery.swap import functions_with, live_functions, swap
@@ -35,12 +37,14 @@ class Result:
         flow: the new body of the crashed function, if that changed.
         place: where it goes on.
         values: values of its parameters that the running body has not.
+        step: what was changed; None if nothing was.
     """
 
     text: str
     flow: Flow | None = None
     place: int = -1
     values: dict[str, object] = field(default_factory=dict)
+    step: Step | None = None
 
 
 @dataclass
@@ -75,16 +79,19 @@ def operate(operation: Operation, *, check: bool) -> Result:
                 f"{operation.name} was not replaced: no function that can be reached runs it, or its code is the same"
             )
         return Result("\n".join(["nothing has changed in a function", *notes]))
+    step = Step(operation.title)
     if not check:
         for _, functions, code in swaps:
-            swap(functions, code)
+            swap(functions, code, step)
         for plan in plans:
             for functions, given in plan.defaults:
-                given.put(functions)
+                given.put(functions, step)
         for node, edit in added:
+            step.will_change(edit.scope, tuple(_names_bound(node)))
             exec(vaccinate_code(_compile(ast.Module([node], []), edit)), edit.scope)
         for plan in plans:
-            plan.edit.applied()
+            plan.edit.applied(step)
+        history.add(step)
     verb = "would replace" if check else "replaced"
     names = [
         f"{name} ({len(functions)} function{'s' * (len(functions) != 1)})" for name, functions, _ in swaps
@@ -92,8 +99,8 @@ def operate(operation: Operation, *, check: bool) -> Result:
     lines = [f"{verb} {', '.join(names)}"] if names else []
     lines += [f"{'would add' if check else 'added'} {_name_of(node)}" for node, _ in added]
     if going is None:
-        return Result("\n".join([*lines, *notes]))
-    return Result("\n".join([*lines, *notes]), going.flow, going.place, going.values)
+        return Result("\n".join([*lines, *notes]), step=step)
+    return Result("\n".join([*lines, *notes]), going.flow, going.place, going.values, step)
 
 
 def _compile(tree: ast.Module | str, edit: Edit) -> CodeType:
@@ -327,6 +334,14 @@ def _additions(old: ast.Module, new: ast.Module) -> list[ast.stmt]:
     known = {_name_of(node) for node in old.body}
     kinds = (ast.Import, ast.ImportFrom, *DEFINITIONS)
     return [node for node in new.body if isinstance(node, kinds) and _name_of(node) not in known]
+
+
+def _names_bound(node: ast.stmt) -> Iterator[str]:
+    """The names that a definition or an import gives a value to."""
+    if isinstance(node, DEFINITIONS):
+        yield node.name
+    for alias in getattr(node, "names", []):
+        yield (alias.asname or alias.name).partition(".")[0]
 
 
 def _name_of(node: ast.stmt) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from daifu_bc.errors import Refusal
 from daifu_bc.recovery import bodies, observers, restarts
+from daifu_bc.recovery.history import Step
 from daifu_bc.rewrite.barrier import pristine
 
 # The code that was replaced lately. What is known of older code is dropped: hardly anybody asks for it again, and the
@@ -90,15 +91,12 @@ def check(functions: Iterable[FunctionType], code: CodeType) -> None:
             )
 
 
-def swap(functions: Iterable[FunctionType], code: CodeType) -> int:
-    """Gives functions new code, in one assignment each; how many there were."""
-    count = 0
+def swap(functions: Iterable[FunctionType], code: CodeType, step: Step) -> None:
+    """Gives functions new code, in one assignment each; the step remembers the old one."""
     for function in functions:
         _note_replaced(pristine(function.__code__))
-        function.__code__ = code
-        count += 1
+        step.give_code(function, code)
     observers.replaced()
-    return count
 
 
 def _note_replaced(code: CodeType) -> None:
