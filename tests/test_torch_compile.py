@@ -16,6 +16,8 @@ import pytest
 import daifu_bc
 from daifu_bc import integrations
 from daifu_bc.install import importer, notice
+from daifu_bc.install.scope import Scope
+from daifu_bc.install.vaccinate import vaccinate_loaded
 from daifu_bc.integrations import torch as hook
 from daifu_bc.recovery import policy
 from daifu_bc.rewrite import barrier
@@ -268,6 +270,39 @@ net = torch.compile(Net(), backend="eager")
 for step in range(3):
     events.append(net(torch.ones(2)).tolist())
 """
+
+
+RESUMES = """
+import torch
+def plain(x):
+    x = x + 1
+    print("a break")
+    return x * 2
+f = torch.compile(plain, backend="eager")
+print(f(torch.ones(2)).tolist())
+"""
+
+
+def test_what_dynamo_has_generated_stays_plain(dynamo: Any, tmp_path: Path) -> None:
+    """It lies among the module's names, under the file of the function that it was made of."""
+    path = tmp_path / "resumes.py"
+    path.write_text(RESUMES)
+    module = types.ModuleType("resumes")
+    module.__file__ = str(path)
+    sys.modules["resumes"] = module
+    try:
+        exec(compile(RESUMES, str(path), "exec"), vars(module))
+        generated = [
+            value
+            for value in vars(module).values()
+            if isinstance(value, types.FunctionType) and "resume_in" in value.__code__.co_name
+        ]
+        assert generated
+        vaccinate_loaded(Scope("project", root=str(tmp_path)))
+        assert barrier.is_vaccinated(vars(module)["plain"].__code__)
+        assert not any(barrier.is_vaccinated(function.__code__) for function in generated)
+    finally:
+        del sys.modules["resumes"]
 
 
 def test_forgetting_what_is_running(dynamo: Any, tmp_path: Path) -> None:

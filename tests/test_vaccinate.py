@@ -89,6 +89,24 @@ def test_nested_functions_come_with_it() -> None:
     assert outer()() == 3
 
 
+def test_what_a_compiler_has_generated_stays() -> None:
+    """Also among other functions: in a class, or in a module's names."""
+
+    def f() -> int:
+        return len("abc")
+
+    def g() -> int:
+        return len("abc")
+
+    f.__code__ = f.__code__.replace(co_name="torch_dynamo_resume_in_f_at_3")
+    plain = f.__code__
+    kind = type("Kind", (), {"f": f, "g": g})
+    vaccinate(kind, scope="function")  # type: ignore[call-overload]
+    vaccinate(f, scope="function")  # type: ignore[call-overload]
+    assert f.__code__ is plain
+    assert is_vaccinated(g)
+
+
 def test_one_code_object_stays_one() -> None:
     def make() -> FunctionType:
         def shared() -> int:

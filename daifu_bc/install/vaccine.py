@@ -16,6 +16,10 @@ from daifu_bc.install.notice import report_failure, say_once
 _Twin = tuple["weakref.ref[CodeType]", "weakref.ref[CodeType]"]
 _twins: dict[int, _Twin] = {}
 
+#: Functions that a compiler has made of a function of the program: Dynamo's, of what follows a break in a graph. It keeps
+#: what it knows of them by their code, and the statements in them have no beginning of their own.
+_GENERATED = "torch_dynamo_resume_in_"
+
 #: Called once, before anything is vaccinated in this process; the layers above put theirs in.
 starters: list[Callable[[], None]] = []
 
@@ -44,9 +48,11 @@ def vaccinated(code: CodeType, place: str = "") -> CodeType:
     """Return the vaccinated form of a code object, the same one each time; on failure report it and return `code`.
 
     Args:
-        code: a code object, vaccinated or not.
+        code: a code object, vaccinated or not; one that a compiler has generated stays as it is.
         place: what the code is, for the report; by default its name and place.
     """
+    if code.co_name.startswith(_GENERATED):
+        return code
     known = _twins.get(id(code))
     if known is not None and known[0]() is code:
         twin = known[1]()
