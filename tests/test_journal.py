@@ -134,6 +134,23 @@ def test_a_journal_that_cannot_be_written_is_told_once(name: str, err: io.String
     assert err.getvalue().count("\n") == 1
 
 
+@pytest.mark.parametrize("name", ["/proc/none/journal", "/", "file/journal", "\0"])
+def test_what_cannot_be_written_there_is_written_to_the_users_own(
+    name: str, tmp_path: Path, err: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(journal, "_STARTED_IN", str(tmp_path))
+    journal.set_file(name)
+    for event in ("one", "two"):
+        journal.record(event)
+    own = tmp_path / "state" / "daifu_bc" / "journal.jsonl"
+    if name != "\0":  # no name of a file
+        assert [entry["event"] for entry in entries(own)] == ["one", "two"]
+        assert f"It is written to {own} instead; the program is not affected." in err.getvalue()
+    assert err.getvalue().count("cannot write the journal") == 1
+    assert err.getvalue().endswith(f"Name another file with --journal or {journal.VARIABLE}.\n")
+
+
 def test_a_pipe_that_nobody_reads(tmp_path: Path, err: io.StringIO) -> None:
     os.mkfifo(tmp_path / "pipe")
     journal.set_file(str(tmp_path / "pipe"))

@@ -34,8 +34,9 @@ _DEFAULTS: Final[dict[tuple[str, str], str]] = {
     ("torch.utils.data._utils.pin_memory", "_pin_memory_loop"): PASSES,
     ("torch.nn.parallel.parallel_apply", EVERY): PASSES,
     ("joblib.externals.loky.process_executor", "_process_worker"): PASSES,
+    # It prints it and ends the process; in a forked child, what is further out are the parent's frames.
+    ("multiprocessing.process", "BaseProcess._bootstrap"): OUTERMOST,
     # They print it and end the process.
-    ("multiprocessing.process", "BaseProcess._bootstrap"): PASSES,
     ("multiprocessing.forkserver", EVERY): PASSES,
     ("multiprocessing.spawn", EVERY): PASSES,
     ("runpy", EVERY): PASSES,

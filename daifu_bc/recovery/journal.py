@@ -6,6 +6,7 @@ message either. It never fails the run: what goes wrong with the file is told on
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import sys
@@ -44,8 +45,12 @@ def state_directory() -> str:
 
 def path() -> str:
     """Return the journal's file: what was set, else that of the environment, else the user's own."""
-    name = _chosen or os.environ.get(VARIABLE) or os.path.join(state_directory(), "journal.jsonl")
-    return os.path.join(_STARTED_IN, os.path.expanduser(name))
+    name = _chosen or os.environ.get(VARIABLE)
+    return os.path.join(_STARTED_IN, os.path.expanduser(name)) if name else _own_path()
+
+
+def _own_path() -> str:
+    return os.path.join(_STARTED_IN, state_directory(), "journal.jsonl")
 
 
 def set_file(name: str | None) -> None:
@@ -105,9 +110,24 @@ def record(
             entry["outcome"] = outcome
         entry |= more
         # ASCII, so that a name that is no valid text (a surrogate) can be written too.
-        _append(path(), json.dumps(entry, ensure_ascii=True, default=str).encode("ascii") + b"\n")
+        _write(json.dumps(entry, ensure_ascii=True, default=str).encode("ascii") + b"\n")
     except Exception as error:  # noqa: BLE001 - a full disk or too little memory must not end the run
-        _tell(error)
+        _tell(error, "What happens is not recorded")
+
+
+def _write(line: bytes) -> None:
+    name, own = path(), _own_path()
+    try:
+        _append(name, line)
+    except OSError as error:
+        if name == own:
+            raise
+        # The line is not to be lost with a file that was named wrongly, or is full.
+        with contextlib.suppress(OSError):
+            _append(own, line)
+            _tell(error, f"It is written to {own} instead")
+            return
+        raise
 
 
 def _whereabouts(hold: HoldLike) -> dict[str, object]:
@@ -159,15 +179,17 @@ def _ends_with_newline(name: str) -> bool:
         return True  # it may be written but not read
 
 
-def _tell(error: Exception) -> None:
+def _tell(error: Exception, instead: str) -> None:
     global _told
     if _told:
         return
     _told = True
     try:
+        if sys.__stderr__ is None:  # `print` would take stdout
+            return
         print(
-            f"daifu_bc: cannot write the journal {path()} ({type(error).__name__}: {error}). The program is not"
-            f" affected. Name another file with --journal or {VARIABLE}.",
+            f"daifu_bc: cannot write the journal {path()} ({type(error).__name__}: {error}). {instead}; the program is"
+            f" not affected. Name another file with --journal or {VARIABLE}.",
             file=sys.__stderr__,
             flush=True,
         )

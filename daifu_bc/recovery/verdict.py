@@ -265,6 +265,7 @@ class _Walk(Flight):
                 return self._no(f"{spot.where} handles it: a carrier.", frame, spot.where)
             if spot.policy == carriers.PASSES:
                 self.reasons.append(f"{spot.where} only carries other code; what it catches is lost.")
+            if spot.policy in (carriers.PASSES, carriers.OUTERMOST):
                 return None
         for step in spot.steps:
             if step.is_with:
