@@ -28,5 +28,10 @@ class ByIdentity(Generic[Value]):
         key, table = id(code), self._table
         table[key] = (weakref.ref(code, lambda _: table.pop(key, None)), value)
 
+    def items(self) -> list[tuple[CodeType, Value]]:
+        """All entries."""
+        found = [(reference(), value) for reference, value in list(self._table.values())]
+        return [(code, value) for code, value in found if code is not None]
+
     def __len__(self) -> int:
         return len(self._table)

@@ -76,6 +76,7 @@ def regions(flow: Flow, checked: Container[int] = ()) -> list[Region]:
 
     An instruction that cannot raise goes with the next one that can, so that there are fewer entries; and because from
     3.13 on an exception that comes out of a Python callee is looked up one unit before the instruction that called.
+    Behind the last one that can, it goes with that: a signal's handler, or who has paused the program, may raise there.
     But not where an inlined comprehension (3.12+) has put a cell aside and uses its slot: there is no cell to hand over
     until it is back, so that a call right behind that is only covered for what C code raises.
     """
@@ -86,6 +87,7 @@ def regions(flow: Flow, checked: Container[int] = ()) -> list[Region]:
     last: _Key | None = None
     for place in range(first_covered(flow), len(flow.instructions)):
         if flow.stacks[place] is None:
+            _extend(flow, found, last, silent)
             silent, last = [], None
             continue
         instruction = flow.instructions[place]
@@ -96,6 +98,7 @@ def regions(flow: Flow, checked: Container[int] = ()) -> list[Region]:
             continue
         key = _key_of(flow, place)
         if key is None:
+            _extend(flow, found, last, silent)
             silent, last = [], None
             continue
         region = found.get(key)
@@ -107,9 +110,24 @@ def regions(flow: Flow, checked: Container[int] = ()) -> list[Region]:
         else:
             while silent and _belongs(flow, silent[-1], region):
                 first = silent.pop()
+            _extend(flow, found, last, silent)
             region.ranges.append((flow.instructions[first].start, instruction.end))
         silent, last = [], key
+    _extend(flow, found, last, silent)
     return list(found.values())
+
+
+def _extend(flow: Flow, found: dict[_Key, Region], last: _Key | None, silent: list[int]) -> None:
+    """Lets the last region reach over instructions behind it that cannot raise."""
+    if last is None or last[2] >= 0:
+        return
+    region = found[last]
+    first, end = region.ranges[-1]
+    for place in silent:
+        if flow.instructions[place].start != end or not _belongs(flow, place, region):
+            break
+        end = flow.instructions[place].end
+    region.ranges[-1] = first, end
 
 
 def _slots_of_cells(flow: Flow) -> frozenset[int]:

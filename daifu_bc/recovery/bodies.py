@@ -101,6 +101,12 @@ def body_of(code: CodeType) -> CodeType:
     return pristine(code) if known is None else known.flow.code
 
 
+def running(code: CodeType) -> list[CodeType]:
+    """The code objects that frames of a function run which has, or had, this code: it and continuations of its body."""
+    body = body_of(code)
+    return [code, *(known for known, located in _located.items() if located.flow.code is body)]
+
+
 def locate(frame: FrameType) -> tuple[CodeType, int]:
     """The pristine code of a frame and the offset at which it is; -1 in code of ours."""
     return body_of(frame.f_code), pristine_offset(frame.f_code, frame.f_lasti)

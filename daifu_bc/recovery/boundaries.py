@@ -19,6 +19,8 @@ from daifu_bc.recovery.bodies import has_barriers
 
 #: Called in the thread, with the frame that is about to run an instruction; it may raise into that frame.
 Reached = Callable[[FrameType], None]
+#: Told of errors of ours.
+on_internal_error: Callable[[BaseException], None] | None = None
 # Those that no kind of tool is meant to take (PEP 669).
 _FREE_TOOLS: Final = (4, 3)
 
@@ -87,40 +89,14 @@ class _Tracing:
         self._thread = thread
         self._reached = reached
         self._traced: list[FrameType] = []
-        self._from_outside = ctypes.PYFUNCTYPE(
-            ctypes.c_int, ctypes.c_void_p, ctypes.py_object, ctypes.c_int, ctypes.c_void_p
-        )(self._begin)
 
     def start(self) -> None:
-        if self._thread == threading.get_ident():
-            if sys.gettrace() is not None:
-                raise Refusal("the thread is being traced already", remedy="Detach the debugger.")
-            self._trace(sys._getframe(1))
-            return
         if sys.gettrace() is not None or threading.gettrace() is not None:
             raise Refusal("the program is being traced already", remedy="Detach the debugger.")
-        api = ctypes.pythonapi
-        api.PyInterpreterState_Get.restype = ctypes.c_void_p
-        api.PyInterpreterState_ThreadHead.restype = ctypes.c_void_p
-        api.PyInterpreterState_ThreadHead.argtypes = [ctypes.c_void_p]
-        api.PyThreadState_Next.restype = ctypes.c_void_p
-        api.PyThreadState_Next.argtypes = [ctypes.c_void_p]
-        api.PyThreadState_GetFrame.restype = ctypes.c_void_p
-        api.PyThreadState_GetFrame.argtypes = [ctypes.c_void_p]
-        api.Py_DecRef.argtypes = [ctypes.c_void_p]
-        set_trace = api["_PyEval_SetTrace"]
-        set_trace.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.py_object]
-        wanted = sys._current_frames().get(self._thread)
-        state = api.PyInterpreterState_ThreadHead(api.PyInterpreterState_Get())
-        while state:
-            found = api.PyThreadState_GetFrame(state)
-            if found:
-                api.Py_DecRef(found)
-            if found and found == id(wanted):
-                set_trace(state, ctypes.cast(self._from_outside, ctypes.c_void_p), self)
-                return
-            state = api.PyThreadState_Next(state)
-        raise Refusal("that thread runs no Python code", remedy="Choose another one.")
+        if self._thread == threading.get_ident():
+            self._trace(sys._getframe(1))
+        elif not from_outside(self._thread, self._trace):
+            raise Refusal("that thread runs no Python code", remedy="Choose another one.")
 
     def stop(self) -> None:
         if threading.get_ident() == self._thread:
@@ -128,11 +104,6 @@ class _Tracing:
         for frame in self._traced:
             frame.f_trace = None
         self._traced.clear()
-
-    def _begin(self, _self: int, frame: FrameType, _event: int, _argument: int) -> int:
-        """Called in the thread by the interpreter itself: the first event after `start`."""
-        self._trace(frame)
-        return 0
 
     def _trace(self, frame: FrameType | None) -> None:
         sys.settrace(self._event)
@@ -149,3 +120,52 @@ class _Tracing:
                 # The interpreter now writes the snapshot of the locals back, and somebody may have emptied it.
                 _ = frame.f_locals
         return self._event
+
+
+_TRACE_FUNCTION: Final = ctypes.PYFUNCTYPE(
+    ctypes.c_int, ctypes.c_void_p, ctypes.py_object, ctypes.c_int, ctypes.c_void_p
+)
+#: What was given to the interpreter; it must live as long as it may be called.
+_given: Final[list[Any]] = []
+
+
+def from_outside(thread: int, begin: Callable[[FrameType], None]) -> bool:
+    """Has a function called in another thread as soon as that runs Python code (3.11).
+
+    Args:
+        thread: its identifier.
+        begin: called with the frame that runs; it sets a trace function, which takes the place of ours.
+
+    Returns:
+        Whether there is such a thread.
+    """
+    api = ctypes.pythonapi
+    api.PyInterpreterState_Get.restype = ctypes.c_void_p
+    api.PyInterpreterState_ThreadHead.restype = ctypes.c_void_p
+    api.PyInterpreterState_ThreadHead.argtypes = [ctypes.c_void_p]
+    api.PyThreadState_Next.restype = ctypes.c_void_p
+    api.PyThreadState_Next.argtypes = [ctypes.c_void_p]
+    api.PyThreadState_GetFrame.restype = ctypes.c_void_p
+    api.PyThreadState_GetFrame.argtypes = [ctypes.c_void_p]
+    api.Py_DecRef.argtypes = [ctypes.c_void_p]
+    set_trace = api["_PyEval_SetTrace"]
+    set_trace.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.py_object]
+
+    def trace(_object: int, frame: FrameType, _event: int, _argument: int) -> int:
+        sys.settrace(None)
+        begin(frame)
+        return 0
+
+    wanted = sys._current_frames().get(thread)
+    state = api.PyInterpreterState_ThreadHead(api.PyInterpreterState_Get())
+    while state:
+        found = api.PyThreadState_GetFrame(state)
+        if found:
+            api.Py_DecRef(found)
+        if found and found == id(wanted):
+            given = _TRACE_FUNCTION(trace)
+            _given.append(given)
+            set_trace(state, ctypes.cast(given, ctypes.c_void_p), given)
+            return True
+        state = api.PyThreadState_Next(state)
+    return False

@@ -36,9 +36,11 @@ class Step:
     Attributes:
         texts: what it has changed in texts.
         title: what it was, in a few words.
+        codes: code objects before and after, of which each function got the second in the place of the first.
     """
 
     title: str
+    codes: list[tuple[CodeType, CodeType]] = field(default_factory=list)
     texts: list[TextChange] = field(default_factory=list)
     _restore: list[Callable[[], str]] = field(default_factory=list)
 
@@ -46,6 +48,7 @@ class Step:
         """Gives a function new code."""
         before = function.__code__
         function.__code__ = code
+        self.codes.append((before, code))
 
         def back() -> str:
             if function.__code__ is not code:

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from types import TracebackType
 
 from daifu_bc.errors import BlocksFirst, Refusal
-from daifu_bc.recovery import history, policy, signals
+from daifu_bc.recovery import history, moving, policy, signals
 from daifu_bc.recovery.answers import Verdict
+from daifu_bc.recovery.bodies import flow_of
 from daifu_bc.recovery.capture import Capture, foresee
 from daifu_bc.recovery.decision import Decision, Unwinding
 from daifu_bc.recovery.edits import Operation
@@ -19,6 +20,7 @@ from daifu_bc.recovery.patch import difference, patch
 from daifu_bc.recovery.reach import obstacle, taken_at
 from daifu_bc.recovery.surgery import operate
 from daifu_bc.recovery.ways import Moved, Way, Ways
+from daifu_bc.rewrite.barrier import pristine
 
 _numbers = itertools.count(1)
 #: Sites at which exceptions are let go from now on (`raise --always`): (file, line, type).
@@ -287,7 +289,14 @@ class Hold:
         for done, ways, moved in self._undone:
             if done is step:
                 ways.moved = moved
-        return "\n".join([f"{step.title} is taken back", *notes, self.where_next()])
+        notes += moving.follow_sentence(
+            [moving.Replaced(after, pristine(before)) for before, after in step.codes], self._held.frame
+        )
+        for ways in self._ways.values():
+            for before, after in step.codes:
+                if ways.flow.code is pristine(after):  # it has run the new code already
+                    notes.append(ways.move_to(flow_of(pristine(before))))
+        return "\n".join([f"{step.title} is taken back", *filter(None, notes), self.where_next()])
 
     def patch(self) -> str:
         """The diff of all surgeries that are in force against the files on disk."""

@@ -11,7 +11,7 @@ from types import FrameType
 
 from daifu_bc.analysis.code import cells_at_start
 from daifu_bc.errors import NoPoint
-from daifu_bc.recovery import journal, observers, policy, signals, unwinding
+from daifu_bc.recovery import boundaries, journal, moving, observers, policy, signals, unwinding
 from daifu_bc.recovery import verdict as verdicts
 from daifu_bc.recovery.answers import Verdict, leave_alone
 from daifu_bc.recovery.attributes import traceback_of
@@ -35,7 +35,7 @@ def intercept(_module: object, exception: BaseException) -> Handover | None:
     """Asked by a stub with the exception alone; None lets it go on as if nothing had been there."""
     if _gone_on and trimmed(sys._getframe(1), exception):
         return None
-    if type(exception) in _CONTROL_FLOW or not policy.somebody_answers():
+    if unwinding.under_way() is None and (type(exception) in _CONTROL_FLOW or not policy.somebody_answers()):
         return None
     if working.busy:  # an exception of our own code, where that is vaccinated too
         return None
@@ -145,6 +145,7 @@ def _prepare(captured: Capture, decision: Decision) -> Handover:
     _gone_on = True
     frame = captured.frame
     continuation = continuation_from(decision.flow, decision.start, runs=runs_none(frame))
+    moving.goes_on(decision.flow.code, continuation.code)
     namespace = frame.f_locals if captured.in_namespace else None
     handover = Handover(
         Passage(
@@ -202,4 +203,4 @@ def report(error: BaseException) -> None:
         pass
 
 
-verdicts.on_internal_error = report
+verdicts.on_internal_error = boundaries.on_internal_error = report

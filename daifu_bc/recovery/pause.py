@@ -12,21 +12,15 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Final
 
-from daifu_bc.analysis.code import entry_at, exception_entries
-from daifu_bc.errors import DaifuError, InternalError, Refusal
+from daifu_bc.errors import InternalError, Refusal
 from daifu_bc.recovery import intercept, journal, policy, unwinding
+from daifu_bc.recovery.between import Paused, at_statement
 from daifu_bc.recovery.boundaries import Watch, watch
-from daifu_bc.recovery.capture import Capture, foresee
+from daifu_bc.recovery.capture import Capture
 from daifu_bc.recovery.decision import Decision, Unwinding
 from daifu_bc.recovery.hold import Hold
-from daifu_bc.recovery.restarts import statements_of
 from daifu_bc.recovery.spots import Verdict
 from daifu_bc.recovery.working import came_from_outside, working
-
-
-class Paused(BaseException):
-    """Takes a paused frame to where a person wants to go on."""
-
 
 _VERDICT: Final = Verdict(True, ("A pause was asked for.",))
 
@@ -65,7 +59,7 @@ class Pause:
             return
         try:
             working.busy = True
-            captured = _at_statement(frame)
+            captured = at_statement(frame)
             if captured is None:
                 return
             self.cancel()
@@ -81,21 +75,6 @@ class Pause:
             working.busy = False
         if decision is not None:
             raise decision
-
-
-def _at_statement(frame: FrameType) -> Capture | None:
-    """The frame as it would be captured, if it is about to begin a statement."""
-    try:
-        captured = foresee(frame)
-    except DaifuError:
-        return None
-    flow, place = captured.flow, captured.place
-    depth = len(flow.stacks[place] or ())
-    # What is raised there must find all that lies on the stack: not so while a `with` is being entered.
-    entry = entry_at(exception_entries(frame.f_code.co_exceptiontable), frame.f_lasti)
-    if entry is None or not entry.depth == depth == len(captured.items):
-        return None
-    return captured if statements_of(flow).is_start(place) else None
 
 
 def _answered(captured: Capture) -> Paused | None:

@@ -6,14 +6,14 @@ import ast
 import inspect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from types import CodeType, FunctionType
+from types import CodeType, FrameType, FunctionType
 
 from daifu_bc.analysis import editions
 from daifu_bc.analysis.align import text_of
 from daifu_bc.analysis.flow import Flow
 from daifu_bc.analysis.trees import compiled, said
 from daifu_bc.errors import Refusal
-from daifu_bc.recovery import history
+from daifu_bc.recovery import history, moving
 from daifu_bc.recovery.capture import Capture
 from daifu_bc.recovery.defaults import Defaults, changed_defaults
 from daifu_bc.recovery.edits import DEFINITIONS, Edit, Operation, definitions, edits_of, parse_text
@@ -52,6 +52,8 @@ class _Plan:
     edit: Edit
     swaps: list[tuple[str, list[FunctionType], CodeType]] = field(default_factory=list)
     defaults: list[tuple[list[FunctionType], Defaults]] = field(default_factory=list)
+    bodies: list[tuple[CodeType, CodeType]] = field(default_factory=list)
+    given: list[tuple[CodeType, dict[str, object]]] = field(default_factory=list)
     values: dict[str, object] = field(default_factory=dict)
     flow: Flow | None = None
     place: int = -1
@@ -81,6 +83,7 @@ def operate(operation: Operation, *, check: bool) -> Result:
         return Result("\n".join(["nothing has changed in a function", *notes]))
     step = Step(operation.title)
     if not check:
+        before = [(function.__code__, code) for _, functions, code in swaps for function in functions]
         for _, functions, code in swaps:
             swap(functions, code, step)
         for plan in plans:
@@ -92,6 +95,7 @@ def operate(operation: Operation, *, check: bool) -> Result:
         for plan in plans:
             plan.edit.applied(step)
         history.add(step)
+        notes += _follow(before, plans, operation.captured)
     verb = "would replace" if check else "replaced"
     names = [
         f"{name} ({len(functions)} function{'s' * (len(functions) != 1)})" for name, functions, _ in swaps
@@ -101,6 +105,14 @@ def operate(operation: Operation, *, check: bool) -> Result:
     if going is None:
         return Result("\n".join([*lines, *notes]), step=step)
     return Result("\n".join([*lines, *notes]), going.flow, going.place, going.values, step)
+
+
+def _follow(before: list[tuple[CodeType, CodeType]], plans: list[_Plan], captured: Capture) -> list[str]:
+    """Lets frames elsewhere go on in the new bodies; a sentence on how many there are."""
+    values = {id(code): given for plan in plans for code, given in plan.given}
+    pairs = {id(old): (old, new) for old, new in [*before, *(pair for plan in plans for pair in plan.bodies)]}
+    bodies = [moving.Replaced(old, pristine(new), values.get(id(new), {})) for old, new in pairs.values()]
+    return moving.follow_sentence(bodies, captured.frame)
 
 
 def _compile(tree: ast.Module | str, edit: Edit) -> CodeType:
@@ -155,14 +167,31 @@ def _plan(edit: Edit, captured: Capture, frames: Sequence[FrameView]) -> _Plan:
         if functions:
             check_swap(functions, code)
             plan.swaps.append((key[0], functions, built))
+            if given is not None:
+                plan.given.append((built, given.values(pristine(functions[0].__code__), code)))
         elif key != crashed and "<locals>" in key[0]:
             plan.notes.append(f"{key[0]} is new as soon as its outer function runs again")
     if plan.flow is None and _same_file(captured, edit):
         _transfer_unnamed(plan, captured, frames, old_tree, tree, module)
     if edit.old_source:
         plan.added = _additions(old_tree, tree)
-        plan.notes += _left_out(old_tree, tree, body_runs=captured.code.co_name == "<module>")
+        body = _running_body(edit, captured, frames)
+        if body is not None and plan.flow is None and not edit.alone and _outside_changed(old_tree, tree):
+            plan.bodies.append((body.f_code, _vaccinated(module, edit)))
+        plan.notes += _left_out(old_tree, tree, body_runs=body is not None)
     return plan
+
+
+def _running_body(edit: Edit, captured: Capture, frames: Sequence[FrameView]) -> FrameType | None:
+    """The frame that runs the body of the module itself, if there is one on the held thread's stack."""
+    for view in frames:
+        if view.code.co_name == "<module>" and view.filename == edit.filename and view.vaccinated:
+            return view.frame
+    return captured.frame if captured.code.co_name == "<module>" else None
+
+
+def _outside_changed(old: ast.Module, new: ast.Module) -> bool:
+    return [text_of(node) for node in _outside(old)] != [text_of(node) for node in _outside(new)]
 
 
 def _left_out(old: ast.Module, new: ast.Module, *, body_runs: bool) -> list[str]:

@@ -14,10 +14,11 @@ from daifu_bc.errors import BlocksFirst, NoPoint
 from daifu_bc.recovery.attributes import context_of
 from daifu_bc.recovery.bodies import continuation_from, runs_none
 from daifu_bc.recovery.capture import Capture
+from daifu_bc.recovery.counterparts import counterpart
 from daifu_bc.recovery.decision import Decision
 from daifu_bc.recovery.frames import failed_exit
 from daifu_bc.recovery.giving import VALUE_NAME, return_through
-from daifu_bc.recovery.restarts import Restarts, parameters
+from daifu_bc.recovery.restarts import Restarts, parameters, statements_of
 from daifu_bc.recovery.skips import Skip
 from daifu_bc.rewrite.continuation import Start
 
@@ -116,6 +117,19 @@ class Ways:
         line = self._restarts().line_of(self._retry_start().place)
         new = " of the new code" if self.flow is not self.captured.flow else ""
         return f"at line {line}{new}{_text(self.flow, line)}"
+
+    def move_to(self, flow: Flow) -> str:
+        """Lets the frame go on in another body at the statement that corresponds to its own; a sentence if it cannot."""
+        begin = statements_of(self.captured.flow).begin_of(self.captured.place)
+        if begin is None:
+            return f"{self.captured.code.co_qualname} goes on in the body that it runs"
+        kinds = [self.captured.flow.kind(item) for item in begin.stack]
+        there = replace(self.captured, place=begin.place, items=begin.stack, kinds=kinds)
+        try:
+            self.moved = Moved(flow, counterpart(there, flow))
+        except NoPoint as error:
+            return f"{self.captured.code.co_qualname} goes on in the body that it runs: {error}"
+        return ""
 
     # -- verbs ---------------------------------------------------------------------------------------------------
 

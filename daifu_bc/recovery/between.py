@@ -1,0 +1,29 @@
+"""A frame between two statements that nothing has happened in: how it is found, and taken to its barrier."""
+
+from __future__ import annotations
+
+from types import FrameType
+
+from daifu_bc.analysis.code import entry_at, exception_entries
+from daifu_bc.errors import DaifuError
+from daifu_bc.recovery.capture import Capture, foresee
+from daifu_bc.recovery.restarts import statements_of
+
+
+class Paused(BaseException):
+    """Takes a frame to its barrier, so that it can go on elsewhere."""
+
+
+def at_statement(frame: FrameType) -> Capture | None:
+    """The frame as it would be captured, if it is about to begin a statement."""
+    try:
+        captured = foresee(frame)
+    except DaifuError:
+        return None
+    flow, place = captured.flow, captured.place
+    depth = len(flow.stacks[place] or ())
+    # What is raised there must find all that lies on the stack: not so while a `with` is being entered.
+    entry = entry_at(exception_entries(frame.f_code.co_exceptiontable), frame.f_lasti)
+    if entry is None or not entry.depth == depth == len(captured.items):
+        return None
+    return captured if statements_of(flow).is_start(place) else None
