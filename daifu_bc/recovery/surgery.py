@@ -14,6 +14,7 @@ from daifu_bc.analysis.flow import Flow
 from daifu_bc.analysis.trees import compiled, said
 from daifu_bc.errors import Refusal
 from daifu_bc.recovery import history
+from daifu_bc.recovery.bodies import flow_of
 from daifu_bc.recovery.capture import Capture
 from daifu_bc.recovery.defaults import Defaults, changed_defaults
 from daifu_bc.recovery.edits import DEFINITIONS, Edit, Operation, definitions, edits_of, parse_text
@@ -114,7 +115,7 @@ def _compile(tree: ast.Module | str, edit: Edit) -> CodeType:
 
 def _vaccinated(code: CodeType, edit: Edit) -> CodeType:
     """Vaccinated code of the new text, known to be of that text; what it defines is vaccinated too."""
-    built = vaccinate_code(code)
+    built = vaccinate_code(code, analyse=flow_of)
     work = [built]
     while work:
         known = pristine(work.pop())
