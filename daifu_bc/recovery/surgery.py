@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 
 from daifu_bc.analysis import editions
-from daifu_bc.analysis.align import text_of
-from daifu_bc.analysis.flow import Flow
+from daifu_bc.analysis.counterparts import text_of
 from daifu_bc.analysis.trees import compiled, said
 from daifu_bc.errors import Refusal
 from daifu_bc.recovery import history
@@ -23,7 +22,7 @@ from daifu_bc.recovery.history import Step
 from daifu_bc.recovery.likeness import counterpart, inside, saying
 from daifu_bc.recovery.swap import check as check_swap
 from daifu_bc.recovery.swap import functions_with, live_functions, swap
-from daifu_bc.recovery.transfer import transfer
+from daifu_bc.recovery.transfer import Transfer, transfer
 from daifu_bc.rewrite.barrier import pristine, vaccinate_code
 
 Key = tuple[str, int]  # qualified name, and rank among the definitions of that name in a module
@@ -35,15 +34,13 @@ class Result:
 
     Attributes:
         text: what to print.
-        flow: the new body of the crashed function, if that changed.
-        place: where it goes on.
+        going: where the crashed function goes on in its new body, if that changed.
         values: values of its parameters that the running body has not.
         step: what was changed; None if nothing was.
     """
 
     text: str
-    flow: Flow | None = None
-    place: int = -1
+    going: Transfer | None = None
     values: dict[str, object] = field(default_factory=dict)
     step: Step | None = None
 
@@ -54,8 +51,7 @@ class _Plan:
     swaps: list[tuple[str, list[FunctionType], CodeType]] = field(default_factory=list)
     defaults: list[tuple[list[FunctionType], Defaults]] = field(default_factory=list)
     values: dict[str, object] = field(default_factory=dict)
-    flow: Flow | None = None
-    place: int = -1
+    going: Transfer | None = None
     added: list[ast.stmt] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -72,7 +68,7 @@ def operate(operation: Operation, *, check: bool) -> Result:
     plans = [_plan(edit, operation.captured, operation.frames) for edit in edits]
     swaps = [change for plan in plans for change in plan.swaps]
     added = [(node, plan.edit) for plan in plans for node in plan.added]
-    going = next((plan for plan in plans if plan.flow is not None), None)
+    going = next((plan for plan in plans if plan.going is not None), None)
     notes = [note for plan in plans for note in plan.notes]
     if not swaps and going is None and not added:
         if operation.name is not None and edits[0].alone:
@@ -101,7 +97,7 @@ def operate(operation: Operation, *, check: bool) -> Result:
     lines += [f"{'would add' if check else 'added'} {_name_of(node)}" for node, _ in added]
     if going is None:
         return Result("\n".join([*lines, *notes]), step=step)
-    return Result("\n".join([*lines, *notes]), going.flow, going.place, going.values, step)
+    return Result("\n".join([*lines, *notes]), going.going, going.values, step)
 
 
 def _compile(tree: ast.Module | str, edit: Edit) -> CodeType:
@@ -148,8 +144,8 @@ def _plan(edit: Edit, captured: Capture, frames: Sequence[FrameView]) -> _Plan:
         needed = goes_on or bool(functions)
         given = changed_defaults(nodes[0].get(key), nodes[1].get(key), edit.scope) if needed else None
         if goes_on:
-            plan.flow, plan.place, notes = transfer(captured, code, tree)
-            plan.notes += notes
+            plan.going = transfer(captured, code, tree)
+            plan.notes += plan.going.notes
             plan.values = given.values(captured.code, code) if given is not None else {}
         if functions and given is not None:
             plan.defaults.append((functions, given))
@@ -158,7 +154,7 @@ def _plan(edit: Edit, captured: Capture, frames: Sequence[FrameView]) -> _Plan:
             plan.swaps.append((key[0], functions, built))
         elif key != crashed and "<locals>" in key[0]:
             plan.notes.append(f"{key[0]} is new as soon as its outer function runs again")
-    if plan.flow is None and _same_file(captured, edit):
+    if plan.going is None and _same_file(captured, edit):
         _transfer_unnamed(plan, captured, frames, old_tree, tree, module)
     if edit.old_source:
         plan.added = _additions(old_tree, tree)
@@ -212,8 +208,8 @@ def _transfer_unnamed(
         if not plan.edit.alone and [text_of(node) for node in old.body] != [
             text_of(node) for node in new.body
         ]:
-            plan.flow, plan.place, notes = transfer(captured, pristine(_vaccinated(module, plan.edit)), new)
-            plan.notes += notes
+            plan.going = transfer(captured, pristine(_vaccinated(module, plan.edit)), new)
+            plan.notes += plan.going.notes
         return
     if not code.co_flags & inspect.CO_OPTIMIZED and not code.co_name.startswith("<"):
         _transfer_class(plan, captured, old, new, module)
@@ -224,8 +220,8 @@ def _transfer_unnamed(
     around = [_compile(old, plan.edit)] if plan.edit.old_source else [view.code for view in frames]
     other = counterpart(code, around, module)
     if other is not None and saying(other) != saying(code):
-        plan.flow, plan.place, notes = transfer(captured, pristine(_vaccinated(other, plan.edit)), new)
-        plan.notes += notes
+        plan.going = transfer(captured, pristine(_vaccinated(other, plan.edit)), new)
+        plan.notes += plan.going.notes
 
 
 def _transfer_class(
@@ -235,8 +231,8 @@ def _transfer_class(
     codes = {key: code for code, key in _ranked(module)}
     code = codes.get(_key_of(captured.code, old))
     if code is not None and saying(captured.code) != saying(code):
-        plan.flow, plan.place, notes = transfer(captured, pristine(_vaccinated(code, plan.edit)), new)
-        plan.notes += notes
+        plan.going = transfer(captured, pristine(_vaccinated(code, plan.edit)), new)
+        plan.notes += plan.going.notes
 
 
 def _ranked(module: CodeType) -> Iterator[tuple[CodeType, Key]]:
