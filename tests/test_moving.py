@@ -32,6 +32,7 @@ def never(n):
     except BaseException:
         log.append('not for us')
         raise
+    log.append(len(log) < 2)
     return result, 'old'
 def numbers():
     for i in range(3):
@@ -94,7 +95,7 @@ def test_frames_further_out_in_other_threads_and_waiting_ones_move(tmp_path: Pat
     assert ended.stdout.splitlines() == [
         "((6, 'new'), 'new')",
         "new module",
-        str(["+", "old 0", "old 1", "new 2", "new 3", "-", "new end"]),
+        str(["+", "old 0", "old 1", "new 2", "new 3", "-", "new end", False]),
         f"[1, 2, '{number}'] ['new']",
     ]
 
@@ -105,7 +106,7 @@ def test_after_undo_they_take_the_old_body(tmp_path: Path) -> None:
     assert ended.stdout.splitlines() == [
         "((6, 'old'), 'old')",
         "old module",
-        str(["+", "old 0", "old 1", "old 2", "old 3", "-", "old end"]),
+        str(["+", "old 0", "old 1", "old 2", "old 3", "-", "old end", False]),
         "[1, 2, 'old'] ['old']",
     ]
 

@@ -141,6 +141,23 @@ def test_ctrl_c_interrupts_an_action_of_another_thread(start: Start) -> None:
     assert child.exitstatus == 0
 
 
+def test_ctrl_c_of_another_thread_at_any_moment(start: Start) -> None:
+    """Between the prompts, too, it does not hit the main thread."""
+    child = start(IN_THREAD.format(daemon=False) + WAITS)
+    prompt(child, "`help` lists")
+    for turn in range(60):
+        child.sendcontrol("c")
+        time.sleep(turn * 0.0003)
+    child.sendline("")
+    child.sendline("state.extend('four')")
+    prompt(child, "Next")
+    child.sendline("pass")
+    text = end(child)
+    assert "result 2" in text
+    assert "main has ended" in text
+    assert "KeyboardInterrupt" not in text
+
+
 def test_what_is_typed_while_an_action_of_another_thread_runs(start: Start) -> None:
     """It is read afterwards; an action that reads by itself gets it."""
     child = start(IN_THREAD.format(daemon=False) + WAITS)

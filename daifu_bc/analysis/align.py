@@ -6,13 +6,18 @@ import ast
 import contextlib
 import difflib
 import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from daifu_bc.analysis.trees import said
+from daifu_bc.analysis.counterparts import (
+    TRIES,
+    blocks_of,
+    counterpart,
+    header_of,
+    keeps_something,
+    text_of,
+)
 from daifu_bc.errors import NoPoint
-
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
 @dataclass(frozen=True)
@@ -22,81 +27,41 @@ class Aligned:
     Attributes:
         statement: the statement of the new tree.
         changed: whether it is a changed one (else the crashed one, as it was).
-        again: line of the crashed statement in the new text, if statements before it run again; else 0.
+        anchor: the statement of the running tree that holds the crash in the innermost block that both trees have.
         passed: first lines of changed statements that have already run and do not run again by themselves.
+        again: line of the crashed statement in the new text, if statements before it run again; else 0.
+        gone: the compound statements of the running tree whose blocks are left, the outer one first.
+        behind: whether the run goes on behind `statement`, as what crashed and all behind it are gone.
     """
 
     statement: ast.stmt
     changed: bool
+    anchor: ast.stmt
     passed: tuple[int, ...] = ()
     again: int = 0
+    gone: tuple[ast.stmt, ...] = ()
+    behind: bool = False
 
 
-def text_of(node: ast.AST) -> object:
-    """What a statement says; the bodies of definitions in it count as replaced and not as run."""
-    return said(node, ("body",) if isinstance(node, _DEFINITIONS) else ())
+#: A statement on the way to another one: the name of the block that it is in, and its index there.
+_Way = list[tuple[str, int]]
 
 
-def header_of(node: ast.AST) -> object:
-    """A compound statement without its blocks."""
-    return said(node, _BLOCKS)
-
-
-def _path(body: list[ast.stmt], target: ast.stmt) -> list[tuple[ast.AST | None, str, int]] | None:
-    """The way to a statement: for each level its owner, the block's name and the index in it."""
-
-    def search(
-        owner: ast.AST | None, name: str, block: list[ast.stmt]
-    ) -> list[tuple[ast.AST | None, str, int]] | None:
-        for index, node in enumerate(block):
-            here = (owner, name, index)
-            if node is target:
-                return [here]
-            if isinstance(node, _DEFINITIONS):
-                continue
-            for field in ("body", "orelse", "finalbody"):
-                inner = getattr(node, field, None)
-                if isinstance(inner, list) and (found := search(node, field, inner)):
-                    return [here, *found]
-            for field in ("handlers", "cases"):
-                for number, part in enumerate(getattr(node, field, [])):
-                    if found := search(node, f"{field}.{number}", part.body):
-                        return [here, *found]
-        return None
-
-    return search(None, "body", body)
-
-
-def _block(node: ast.AST, name: str) -> list[ast.stmt] | None:
-    field, _, number = name.partition(".")
-    found = getattr(node, field, None)
-    if number and isinstance(found, list):
-        return list(found[int(number)].body) if int(number) < len(found) else None
-    return found if isinstance(found, list) else None
-
-
-def _partner(old: list[ast.stmt], index: int, new: list[ast.stmt]) -> ast.stmt:
-    """The compound statement of `new` that `old[index]` has become."""
-    wanted = old[index]
-    headers = [header_of(node) for node in old], [header_of(node) for node in new]
-    matcher = difflib.SequenceMatcher(None, *headers, autojunk=False)
-    for a, b, size in matcher.get_matching_blocks():
-        if a <= index < a + size:
-            return new[b + index - a]
-    # Its header was edited: the one of its kind that stands in the same place among its kind.
-    kind = type(wanted)
-    rank = sum(isinstance(node, kind) for node in old[:index])
-    alike = [node for node in new if isinstance(node, kind)]
-    if len(alike) == sum(isinstance(node, kind) for node in old):
-        return alike[rank]
-    raise NoPoint(
-        f"the {kind.__name__.lower()} of line {wanted.lineno} that is being run has no counterpart in the new text",
-        remedy="Keep the blocks around the crashed statement, or use `goto`.",
-    )
+def _path(body: list[ast.stmt], target: ast.stmt) -> _Way | None:
+    """The way to a statement, the outermost one first."""
+    for index, node in enumerate(body):
+        if node is target:
+            return [("body", index)]
+        for name, block in blocks_of(node):
+            if found := _path(block, target):
+                return [("body", index), (name, found[0][1]), *found[1:]]
+    return None
 
 
 def align(old: list[ast.stmt], crashed: ast.stmt, new: list[ast.stmt], *, whole: bool = False) -> Aligned:
-    """Where the new body goes on: its first changed statement in the innermost block, else the crashed one.
+    """Where the new body goes on: its first changed statement in the innermost common block, else the crashed one.
+
+    A block that is gone is left: what stood in it is compared with what stands in its place.
 
     Args:
         old: the body that runs.
@@ -105,48 +70,131 @@ def align(old: list[ast.stmt], crashed: ast.stmt, new: list[ast.stmt], *, whole:
         whole: find the crashed statement itself, whatever has changed before it in its block.
 
     Raises:
-        NoPoint: the blocks around the crashed statement are not the same.
+        NoPoint: there is no such statement, or a block that is gone cannot be left.
     """
     path = _path(old, crashed)
     if path is None:
         raise NoPoint("the crashed statement is not in the text of its function")
-    before, after = old, new
+    before, after, index = old, new, path[0][1]
     passed: list[int] = []
-    for (_, _, index), (_, name, _) in itertools.pairwise(path):
-        passed += _changed_before(before, index, after)
-        partner = _partner(before, index, after)
-        if type(partner) is not type(before[index]):
-            raise NoPoint(f"the block of line {before[index].lineno} has become another kind of statement")
-        old_block, new_block = _block(before[index], name), _block(partner, name)
-        if old_block is None or not new_block:
-            raise NoPoint(
-                f"the block of line {before[index].lineno} that is being run is gone from the new text"
-            )
-        before, after = old_block, new_block
-    index = path[-1][2]
+    gone: list[ast.stmt] = []
+    anchor: ast.stmt | None = None
+    for (_, _), (name, inner) in itertools.pairwise(path):
+        owner = before[index]
+        found = counterpart(before, index, name, after)
+        if found is not None and anchor is not None and keeps_something(owner, name):
+            # It could be entered only from its beginning.
+            gone.append(owner)
+            crashed = owner
+            break
+        if found is None:
+            gone.append(owner)
+            if anchor is None and keeps_something(owner, name):
+                anchor = owner
+            before, index = _without(before, index, name, inner)
+            continue
+        passed += _changed_before(before[:index], found.before)
+        if header_of(owner) != header_of(found.node):
+            passed.append(found.node.lineno)
+        before, after, index = dict(blocks_of(owner))[name], found.block, inner
     if whole:
-        return Aligned(_partner(before, index, after), False, tuple(passed))
+        return Aligned(_same_statement(before, index, after), False, anchor or crashed, tuple(passed))
+    aligned = _in_block(before, index, after)
+    return Aligned(
+        aligned.statement,
+        aligned.changed,
+        anchor or crashed,
+        tuple(passed),
+        aligned.again,
+        tuple(gone),
+        aligned.behind,
+    )
+
+
+def _without(before: list[ast.stmt], index: int, name: str, inner: int) -> tuple[list[ast.stmt], int]:
+    """The statements of a block, one of its compound statements replaced by what stands in that up to where it is."""
+    owner = before[index]
+    blocks = dict(blocks_of(owner))
+    if name == "finalbody":
+        raise NoPoint(
+            f"the `finally` that is being run, of the `try` of line {owner.lineno}, is gone from the new text, and it "
+            "cannot be told what was to follow it",
+            remedy="Keep it, or `skip` to its end first.",
+        )
+    content, shift = blocks[name], 0
+    if name == "orelse" and isinstance(owner, TRIES):
+        content, shift = [*owner.body, *content], len(owner.body)
+    return [*before[:index], *content, *before[index + 1 :]], index + shift + inner
+
+
+def _in_block(before: list[ast.stmt], index: int, after: list[ast.stmt]) -> Aligned:
+    """Where to go on in a block that both bodies have."""
+    crashed = before[index]
+    same = _same(before, after)
+    while same <= index and same < len(after) and _is_new_try(before, after, same):
+        # A `try` that was put around what runs can be entered at any statement.
+        after = [*after[:same], *after[same].body, *after[same + 1 :]]  # type: ignore[attr-defined]
+        same = _same(before, after)
+    if same == index and same < len(after) and _only_blocks_differ(crashed, after[index]):
+        return Aligned(after[index], False, crashed)
+    if same > index:
+        return Aligned(after[index], False, crashed)
+    if same >= len(after):
+        return Aligned(after[-1], True, crashed, behind=True)
+    again = 0
+    if same < index:
+        with contextlib.suppress(NoPoint):
+            again = _same_statement(before, index, after).lineno
+    return Aligned(after[same], True, crashed, again=again if again > after[same].lineno else 0)
+
+
+def _is_new_try(before: list[ast.stmt], after: list[ast.stmt], index: int) -> bool:
+    if not isinstance(after[index], TRIES) or (index < len(before) and isinstance(before[index], TRIES)):
+        return False
+    known = {text_of(node) for node in before}
+    return any(text_of(node) in known for node in after[index].body)  # type: ignore[attr-defined]
+
+
+def _only_blocks_differ(one: ast.stmt, other: ast.stmt) -> bool:
+    """Whether a compound statement crashed in its header, which is as it was."""
+    return (
+        type(one) is type(other)
+        and any(block for _, block in blocks_of(one))
+        and header_of(one) == header_of(other)
+    )
+
+
+def _same(before: list[ast.stmt], after: list[ast.stmt]) -> int:
+    """How many statements are the same at the beginning."""
     same = 0
     for mine, other in zip(before, after, strict=False):
         if text_of(mine) != text_of(other):
             break
         same += 1
-    if same > index:
-        return Aligned(after[index], False, tuple(passed))
-    if same >= len(after):
-        raise NoPoint(
-            "the crashed statement and all behind it in its block are gone", remedy="Use `skip` or `goto`."
-        )
-    again = 0
-    if same < index:
-        with contextlib.suppress(NoPoint):
-            again = _partner(before, index, after).lineno
-    return Aligned(after[same], True, tuple(passed), again if again > after[same].lineno else 0)
+    return same
 
 
-def _changed_before(old: list[ast.stmt], index: int, new: list[ast.stmt]) -> list[int]:
+def _same_statement(old: list[ast.stmt], index: int, new: list[ast.stmt]) -> ast.stmt:
+    """The statement of `new` that `old[index]` has become."""
+    wanted = old[index]
+    headers = [header_of(node) for node in old], [header_of(node) for node in new]
+    matcher = difflib.SequenceMatcher(None, *headers, autojunk=False)
+    for a, b, size in matcher.get_matching_blocks():
+        if a <= index < a + size:
+            return new[b + index - a]
+    # It was edited: the one of its kind that stands in the same place among its kind.
+    kind = type(wanted)
+    rank = sum(isinstance(node, kind) for node in old[:index])
+    alike = [node for node in new if isinstance(node, kind)]
+    if len(alike) == sum(isinstance(node, kind) for node in old):
+        return alike[rank]
+    raise NoPoint(
+        f"the {kind.__name__.lower()} of line {wanted.lineno} that is being run has no counterpart in the new text",
+        remedy="Keep it as it is, or `skip` it first.",
+    )
+
+
+def _changed_before(old: Iterable[ast.stmt], new: Iterable[ast.stmt]) -> list[int]:
     """Lines of `new` whose statements were changed or added before the one that is being run."""
-    texts = [text_of(node) for node in old[:index]]
-    partner = _partner(old, index, new)
-    known = set(texts)
-    return [node.lineno for node in new[: new.index(partner)] if text_of(node) not in known]
+    known = {text_of(node) for node in old}
+    return [node.lineno for node in new if text_of(node) not in known]

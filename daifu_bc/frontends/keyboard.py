@@ -43,6 +43,16 @@ class TypedAhead:
 
 
 @contextlib.contextmanager
+def ctrl_c_is_a_key() -> Iterator[None]:
+    """Within, Ctrl-C is no signal, which would hit the main thread, if another one is held."""
+    with contextlib.ExitStack() as stack:
+        if threading.get_ident() != threading.main_thread().ident and sys.__stdin__ is not None:
+            with contextlib.suppress(OSError, ValueError):
+                stack.enter_context(line_mode(sys.__stdin__.fileno()))
+        yield
+
+
+@contextlib.contextmanager
 def ctrl_c_interrupts(reader: TypedAhead) -> Iterator[None]:
     """Ctrl-C interrupts what this thread runs within.
 

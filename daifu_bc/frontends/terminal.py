@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from daifu_bc.frontends import render
 from daifu_bc.frontends.commands import ACTION, read, run_command
-from daifu_bc.frontends.keyboard import TypedAhead, ctrl_c_interrupts, left_in_order
+from daifu_bc.frontends.keyboard import TypedAhead, ctrl_c_interrupts, ctrl_c_is_a_key, left_in_order
 from daifu_bc.frontends.reader import PlainReader, Reader, TerminalGoneError
 from daifu_bc.frontends.script import Command, ScriptError, here_document_end, parse
 from daifu_bc.frontends.values import printable
@@ -49,7 +49,13 @@ def answer(hold: HoldLike) -> None:
     """Ask the person until the hold is decided."""
     held = next((frame for frame in hold.frames if frame.held), hold.selected)
     place = f"thread {printable(hold.thread_name)} ({render.place(held)})"
-    with signals.guarded(), signals.person_is_asked(), left_in_order(place, capable=capable()):
+    with (
+        signals.guarded(),
+        signals.person_is_asked(),
+        left_in_order(place, capable=capable()),
+        # For the moments between what is typed and what runs, in which nobody looks at the keyboard.
+        ctrl_c_is_a_key(),
+    ):
         _ask(hold)
 
 

@@ -272,10 +272,10 @@ class Hold:
         result = operate(operation, check=check)
         if check:
             return result.text
-        if result.flow is not None:
+        if result.going is not None:
             if result.step is not None:
                 self._undone.append((result.step, ways, ways.moved))
-            ways.moved = Moved(result.flow, result.place, result.values)
+            ways.moved = Moved(result.going, result.values)
         return f"{result.text}\n{self.where_next()}"
 
     def last_change(self) -> str:

@@ -19,11 +19,12 @@ from daifu_bc.recovery import unwinding
 from daifu_bc.recovery.between import Paused, at_statement
 from daifu_bc.recovery.bodies import body_of, flow_of, has_barriers, running
 from daifu_bc.recovery.capture import Capture
-from daifu_bc.recovery.counterparts import counterpart
+from daifu_bc.recovery.correspondence import counterpart
 from daifu_bc.recovery.decision import Decision, Unwinding
 from daifu_bc.recovery.frames import is_running_continuation
 from daifu_bc.recovery.reach import taken_at
 from daifu_bc.recovery.restarts import statements_of
+from daifu_bc.recovery.transfer import Transfer
 from daifu_bc.recovery.watching import CodeWatch, code_watch
 from daifu_bc.recovery.ways import Moved, Ways
 from daifu_bc.recovery.working import working
@@ -157,7 +158,7 @@ def _reached(frame: FrameType) -> bool:
         return False
     if taken_at(frame, moving):
         return False
-    moved = Moved(flow, place, known.values)
+    moved = Moved(Transfer(flow, place), known.values)
 
     def decide(arrived: Capture, exception: BaseException) -> Decision:
         decision, _ = Ways(arrived, exception, None, moved).retry()

@@ -165,7 +165,8 @@ def guarded() -> Iterator[None]:
         _state.noted.clear()
     _state.depth += 1
     try:
-        guard_new_handlers()
+        if _state.depth == 1:
+            guard_new_handlers()
         yield
     finally:
         if _state.depth == 1:

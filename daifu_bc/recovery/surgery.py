@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType, FunctionType
 
 from daifu_bc.analysis import editions
-from daifu_bc.analysis.align import text_of
-from daifu_bc.analysis.flow import Flow
+from daifu_bc.analysis.counterparts import text_of
 from daifu_bc.analysis.trees import compiled, said
 from daifu_bc.errors import Refusal
 from daifu_bc.recovery import history, moving
+from daifu_bc.recovery.bodies import flow_of
 from daifu_bc.recovery.capture import Capture
 from daifu_bc.recovery.defaults import Defaults, changed_defaults
 from daifu_bc.recovery.edits import DEFINITIONS, Edit, Operation, definitions, edits_of, parse_text
@@ -22,7 +22,7 @@ from daifu_bc.recovery.history import Step
 from daifu_bc.recovery.likeness import counterpart, inside, saying
 from daifu_bc.recovery.swap import check as check_swap
 from daifu_bc.recovery.swap import functions_with, live_functions, swap
-from daifu_bc.recovery.transfer import transfer
+from daifu_bc.recovery.transfer import Transfer, transfer
 from daifu_bc.rewrite.barrier import pristine, vaccinate_code
 
 Key = tuple[str, int]  # qualified name, and rank among the definitions of that name in a module
@@ -34,15 +34,13 @@ class Result:
 
     Attributes:
         text: what to print.
-        flow: the new body of the crashed function, if that changed.
-        place: where it goes on.
+        going: where the crashed function goes on in its new body, if that changed.
         values: values of its parameters that the running body has not.
         step: what was changed; None if nothing was.
     """
 
     text: str
-    flow: Flow | None = None
-    place: int = -1
+    going: Transfer | None = None
     values: dict[str, object] = field(default_factory=dict)
     step: Step | None = None
 
@@ -55,8 +53,7 @@ class _Plan:
     bodies: list[tuple[CodeType, CodeType]] = field(default_factory=list)
     given: list[tuple[CodeType, dict[str, object]]] = field(default_factory=list)
     values: dict[str, object] = field(default_factory=dict)
-    flow: Flow | None = None
-    place: int = -1
+    going: Transfer | None = None
     added: list[ast.stmt] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -73,7 +70,7 @@ def operate(operation: Operation, *, check: bool) -> Result:
     plans = [_plan(edit, operation.captured, operation.frames) for edit in edits]
     swaps = [change for plan in plans for change in plan.swaps]
     added = [(node, plan.edit) for plan in plans for node in plan.added]
-    going = next((plan for plan in plans if plan.flow is not None), None)
+    going = next((plan for plan in plans if plan.going is not None), None)
     notes = [note for plan in plans for note in plan.notes]
     if not swaps and going is None and not added:
         if operation.name is not None and edits[0].alone:
@@ -94,6 +91,7 @@ def operate(operation: Operation, *, check: bool) -> Result:
             exec(vaccinate_code(_compile(ast.Module([node], []), edit)), edit.scope)
         for plan in plans:
             plan.edit.applied(step)
+            step.codes += plan.bodies
         history.add(step)
         notes += _follow(before, plans, operation.captured)
     verb = "would replace" if check else "replaced"
@@ -104,7 +102,7 @@ def operate(operation: Operation, *, check: bool) -> Result:
     lines += [f"{'would add' if check else 'added'} {_name_of(node)}" for node, _ in added]
     if going is None:
         return Result("\n".join([*lines, *notes]), step=step)
-    return Result("\n".join([*lines, *notes]), going.flow, going.place, going.values, step)
+    return Result("\n".join([*lines, *notes]), going.going, going.values, step)
 
 
 def _follow(before: list[tuple[CodeType, CodeType]], plans: list[_Plan], captured: Capture) -> list[str]:
@@ -126,7 +124,7 @@ def _compile(tree: ast.Module | str, edit: Edit) -> CodeType:
 
 def _vaccinated(code: CodeType, edit: Edit) -> CodeType:
     """Vaccinated code of the new text, known to be of that text; what it defines is vaccinated too."""
-    built = vaccinate_code(code)
+    built = vaccinate_code(code, analyse=flow_of)
     work = [built]
     while work:
         known = pristine(work.pop())
@@ -142,7 +140,7 @@ def _plan(edit: Edit, captured: Capture, frames: Sequence[FrameView]) -> _Plan:
     old_tree = parse_text(edit.old_source, edit.filename)
     plan = _Plan(edit)
     new = {key: code for code, key in _ranked(module)}
-    live = _live(edit, captured, old_tree)
+    live = _live(edit, captured, frames, old_tree)
     changed = [key for key in _changed(edit, old_tree, tree, live, new) if key in new]
     holders = functions_with([code for key in changed for code in live.get(key, [])])
     running = captured.frame.f_code
@@ -159,8 +157,8 @@ def _plan(edit: Edit, captured: Capture, frames: Sequence[FrameView]) -> _Plan:
         needed = goes_on or bool(functions)
         given = changed_defaults(nodes[0].get(key), nodes[1].get(key), edit.scope) if needed else None
         if goes_on:
-            plan.flow, plan.place, notes = transfer(captured, code, tree)
-            plan.notes += notes
+            plan.going = transfer(captured, code, tree)
+            plan.notes += plan.going.notes
             plan.values = given.values(captured.code, code) if given is not None else {}
         if functions and given is not None:
             plan.defaults.append((functions, given))
@@ -171,12 +169,17 @@ def _plan(edit: Edit, captured: Capture, frames: Sequence[FrameView]) -> _Plan:
                 plan.given.append((built, given.values(pristine(functions[0].__code__), code)))
         elif key != crashed and "<locals>" in key[0]:
             plan.notes.append(f"{key[0]} is new as soon as its outer function runs again")
-    if plan.flow is None and _same_file(captured, edit):
+    if plan.going is None and _same_file(captured, edit):
         _transfer_unnamed(plan, captured, frames, old_tree, tree, module)
     if edit.old_source:
         plan.added = _additions(old_tree, tree)
         body = _running_body(edit, captured, frames)
-        if body is not None and plan.flow is None and not edit.alone and _outside_changed(old_tree, tree):
+        if (
+            body is not None
+            and body is not captured.frame
+            and not edit.alone
+            and _outside_changed(old_tree, tree)
+        ):
             plan.bodies.append((body.f_code, _vaccinated(module, edit)))
         plan.notes += _left_out(old_tree, tree, body_runs=body is not None)
     return plan
@@ -240,8 +243,8 @@ def _transfer_unnamed(
         if not plan.edit.alone and [text_of(node) for node in old.body] != [
             text_of(node) for node in new.body
         ]:
-            plan.flow, plan.place, notes = transfer(captured, pristine(_vaccinated(module, plan.edit)), new)
-            plan.notes += notes
+            plan.going = transfer(captured, pristine(_vaccinated(module, plan.edit)), new)
+            plan.notes += plan.going.notes
         return
     if not code.co_flags & inspect.CO_OPTIMIZED and not code.co_name.startswith("<"):
         _transfer_class(plan, captured, old, new, module)
@@ -252,8 +255,8 @@ def _transfer_unnamed(
     around = [_compile(old, plan.edit)] if plan.edit.old_source else [view.code for view in frames]
     other = counterpart(code, around, module)
     if other is not None and saying(other) != saying(code):
-        plan.flow, plan.place, notes = transfer(captured, pristine(_vaccinated(other, plan.edit)), new)
-        plan.notes += notes
+        plan.going = transfer(captured, pristine(_vaccinated(other, plan.edit)), new)
+        plan.notes += plan.going.notes
 
 
 def _transfer_class(
@@ -263,8 +266,8 @@ def _transfer_class(
     codes = {key: code for code, key in _ranked(module)}
     code = codes.get(_key_of(captured.code, old))
     if code is not None and saying(captured.code) != saying(code):
-        plan.flow, plan.place, notes = transfer(captured, pristine(_vaccinated(code, plan.edit)), new)
-        plan.notes += notes
+        plan.going = transfer(captured, pristine(_vaccinated(code, plan.edit)), new)
+        plan.notes += plan.going.notes
 
 
 def _ranked(module: CodeType) -> Iterator[tuple[CodeType, Key]]:
@@ -291,7 +294,9 @@ def _key_of(code: CodeType, tree: ast.Module) -> Key:
     return code.co_qualname, lines.index(code.co_firstlineno) if code.co_firstlineno in lines else 0
 
 
-def _live(edit: Edit, captured: Capture, old: ast.Module) -> dict[Key, list[CodeType]]:
+def _live(
+    edit: Edit, captured: Capture, frames: Sequence[FrameView], old: ast.Module
+) -> dict[Key, list[CodeType]]:
     """The code objects that the module's functions run, by what they are in the text that runs."""
     by_name: dict[str, list[CodeType]] = {}
     functions = live_functions(edit.scope, edit.filename)
@@ -300,8 +305,11 @@ def _live(edit: Edit, captured: Capture, old: ast.Module) -> dict[Key, list[Code
     codes = [function.__code__ for function in functions]
     if edit.named is not None:
         codes.append(edit.named.__code__)
-    if captured.frame.f_globals is edit.scope and captured.frame.f_code.co_name[0] != "<":
-        codes.append(captured.frame.f_code)
+    # Also a function that nothing leads to but the frame that runs it.
+    active = [captured.frame, *(view.frame for view in frames if view.vaccinated)]
+    codes += [
+        frame.f_code for frame in active if frame.f_globals is edit.scope and frame.f_code.co_name[0] != "<"
+    ]
     for code in codes:
         known = by_name.setdefault(code.co_qualname, [])
         if not any(code is other for other in known):

@@ -21,8 +21,10 @@ _replaced: Final[deque[CodeType]] = deque()
 
 def functions_with(codes: Iterable[CodeType]) -> dict[int, list[FunctionType]]:
     """The functions that run each of these code objects, by the code's id: aliases, closures, methods alike."""
-    wanted = list(codes)
-    found: dict[int, list[FunctionType]] = {id(code): [] for code in wanted}
+    every = list(codes)
+    found: dict[int, list[FunctionType]] = {id(code): [] for code in every}
+    # What runs a continuation is ours, and dies with its frame.
+    wanted = [code for code in every if bodies.continuation_of(code) is None]
     if not wanted:
         return found
     for referrer in gc.get_referrers(*wanted):

@@ -3,26 +3,46 @@
 from __future__ import annotations
 
 import ast
-import difflib
-import dis
 import inspect
+from dataclasses import dataclass, field
 from types import CodeType
+from typing import Final
 
-from daifu_bc.analysis.align import align, header_of
+from daifu_bc.analysis.align import Aligned, align
+from daifu_bc.analysis.counterparts import header_of
 from daifu_bc.analysis.flow import EXIT, EXIT_SELF, Flow
-from daifu_bc.analysis.statements import find_function
+from daifu_bc.analysis.statements import Statement, find_function
 from daifu_bc.errors import NoPoint, Refusal
 from daifu_bc.recovery.bodies import flow_of
 from daifu_bc.recovery.capture import Capture
-from daifu_bc.recovery.likeness import saying
 from daifu_bc.recovery.restarts import Restarts, calls_exit, statements_of
-from daifu_bc.rewrite.barrier import pristine
+from daifu_bc.recovery.skips import Skip
+from daifu_bc.recovery.sourceless import place_by_instructions
 
 _KINDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-_KEEP = "Keep the blocks around the crashed statement as they are."
+_KEEP: Final = "Keep the blocks around the crashed statement as they are, or `goto` another line first."
 
 
-def transfer(captured: Capture, code: CodeType, tree: ast.Module) -> tuple[Flow, int, list[str]]:
+@dataclass
+class Transfer:
+    """Where a frame goes on in a new body.
+
+    Attributes:
+        flow: the new body's analysis.
+        place: the place in it.
+        notes: what there is to say about it, sentences.
+        first: handlers of `finally` blocks of the running body that have to run before.
+        leaves: whether blocks of the running body have to be left before.
+    """
+
+    flow: Flow
+    place: int
+    notes: list[str] = field(default_factory=list)
+    first: frozenset[int] = frozenset()
+    leaves: bool = False
+
+
+def transfer(captured: Capture, code: CodeType, tree: ast.Module) -> Transfer:
     """Where a new body goes on: at its first changed statement in the crashed one's block, else at the crashed one.
 
     Args:
@@ -30,11 +50,8 @@ def transfer(captured: Capture, code: CodeType, tree: ast.Module) -> tuple[Flow,
         code: the new pristine code object.
         tree: the syntax tree that it was compiled from.
 
-    Returns:
-        The new body's analysis, the place in it, and what there is to say about it.
-
     Raises:
-        NoPoint: the blocks around the crashed statement are not the same.
+        NoPoint: there is no such place.
         Refusal: the new body needs variables of an outer function that the frame does not have.
     """
     known = set(captured.code.co_freevars) | set(captured.code.co_cellvars)
@@ -54,18 +71,79 @@ def transfer(captured: Capture, code: CodeType, tree: ast.Module) -> tuple[Flow,
     new = find_function(tree, code)
     statement = statements_of(captured.flow).of[captured.place]
     if old is None or new is None or statement is None or statement.node is None:
-        return flow, _by_what_it_says(captured, flow), []
+        return Transfer(flow, place_by_instructions(captured, flow))
     exits = _exit_place(captured)
     aligned = align(old.body, statement.node, new.body, whole=exits)
-    depth = _changed_depth(captured) if aligned.changed else _block_depth(captured)
-    notes = ["the new body goes on at its first changed statement"] if aligned.changed and not exits else []
+    if aligned.anchor is statement.node:
+        restarts = Restarts(captured.flow, captured.place, captured.items, frozenset())
+        depths = [_block_depth(captured)]
+        if aligned.changed:
+            depths = [_changed_depth(captured, restarts), len(restarts.base())]
+        begin = statements_of(captured.flow).begin_of(captured.place)
+        place = _place(
+            captured, flow, aligned, depths, statement, begin.place if begin else None, exits=exits
+        )
+        leaves = aligned.changed and len(flow.stacks[place] or ()) < depths[0]
+        return Transfer(flow, place, _notes(aligned, exits=exits), leaves=leaves)
+    # A block is gone: it is left, and the run goes on in the one around it.
+    around = next(one for one in statements_of(captured.flow).all() if one.node is aligned.anchor)
+    origin = _begin_around(captured, around)
+    depth = len(captured.flow.stacks[origin] or ())
+    place = _place(captured, flow, aligned, [depth], around, origin)
+    first = Restarts(captured.flow, captured.place, captured.items, frozenset()).finally_between(origin)
+    leaves = bool(first) or any(captured.flow.kind(item) == EXIT for item in captured.items[depth:])
+    return Transfer(flow, place, _notes(aligned), frozenset(first), leaves)
+
+
+def _notes(aligned: Aligned, *, exits: bool = False) -> list[str]:
+    """What there is to say about where a new body goes on."""
+    notes = []
+    first = aligned.statement.lineno
+    if aligned.changed and not exits:
+        what = (
+            "behind the statements that are left of its block"
+            if aligned.behind
+            else "at its first changed statement"
+        )
+        notes.append(f"the new body goes on {what}")
+    if aligned.gone:
+        lines = ", ".join(f"`{_keyword(node)}` of line {node.lineno}" for node in aligned.gone)
+        notes.append(f"left, as the new text has it no more or elsewhere: {lines}")
     if aligned.again:
-        first = aligned.statement.lineno
         notes.append(f"the statements from line {first} on run again; `goto {aligned.again}` leaves them out")
     if aligned.passed:
         lines = ", ".join(map(str, aligned.passed))
         notes.append(f"line {lines} changed too, and ran already: not run again by itself")
-    return flow, _place(captured, flow, aligned.statement, depth, exits), notes
+    return notes
+
+
+def _keyword(node: ast.stmt) -> str:
+    names = {"AsyncFor": "async for", "AsyncWith": "async with", "TryStar": "try"}
+    return names.get(type(node).__name__, type(node).__name__.lower())
+
+
+def _begin_around(captured: Capture, around: Statement) -> int:
+    """Where a compound statement began in whose blocks the crash was.
+
+    Raises:
+        NoPoint: that cannot be told.
+    """
+    flow, table = captured.flow, statements_of(captured.flow)
+    found = [
+        place
+        for place, owner in enumerate(table.of)
+        if owner is around and table.is_start(place)
+        if flow.stacks[place] == captured.items[: len(flow.stacks[place] or ())]
+    ]
+    if not found:
+        raise NoPoint(
+            f"it cannot be told what the block of line {around.first} keeps, which is gone from the new text",
+            remedy=_KEEP,
+        )
+    least = min(len(flow.stacks[place] or ()) for place in found)
+    fitting = [place for place in found if len(flow.stacks[place] or ()) == least]
+    before = [place for place in fitting if place <= captured.place]
+    return max(before) if len(before) > 1 else (before or fitting)[0]
 
 
 def _exit_place(captured: Capture) -> bool:
@@ -74,9 +152,8 @@ def _exit_place(captured: Capture) -> bool:
     return begin is not None and calls_exit(captured.flow, begin.place, captured.items)
 
 
-def _changed_depth(captured: Capture) -> int:
+def _changed_depth(captured: Capture, restarts: Restarts) -> int:
     """How many items are kept when the crashed statement has changed: a loop begins anew, an open `with` stays open."""
-    restarts = Restarts(captured.flow, captured.place, captured.items, frozenset())
     depth = len(restarts.base())
     for index, item in enumerate(restarts.open):
         if index >= depth and captured.flow.kind(item) in (EXIT, EXIT_SELF):
@@ -84,28 +161,48 @@ def _changed_depth(captured: Capture) -> int:
     return depth
 
 
-def _place(captured: Capture, flow: Flow, statement: ast.stmt, depth: int, exits: bool) -> int:
-    """The place at which a statement of the new text begins with the blocks that are open."""
-    kinds = captured.kinds
-    found = [
-        place
-        for place in _beginnings(flow, statement.lineno)
-        if _fits(flow, place, kinds, depth, exits=exits)
-    ]
-    if not found:
+def _place(
+    captured: Capture,
+    flow: Flow,
+    aligned: Aligned,
+    depths: list[int],
+    around: Statement,
+    origin: int | None,
+    *,
+    exits: bool = False,
+) -> int:
+    """The place at which a statement of the new text begins with the blocks that are open.
+
+    Args:
+        captured: the crashed frame.
+        flow: the new body.
+        aligned: the statement.
+        depths: how many items are kept there; the first number that has a place.
+        around: the statement of the running body that it stands for.
+        origin: where that begins.
+        exits: whether it is the exit of a `with` that is called.
+    """
+    statement, kinds = aligned.statement, captured.kinds
+    beginnings = (
+        _behind(flow, statement, kinds[: depths[-1]]) if aligned.behind else _beginnings(flow, statement)
+    )
+    found: list[int] = []
+    for depth in depths:
+        found = [place for place in beginnings if _fits(flow, place, kinds, depth, exits=exits)]
+        if found:
+            break
+    else:
         raise NoPoint(
             f"line {statement.lineno} of the new text is no place at which the run could go on", remedy=_KEEP
         )
     # A `finally` stands in the bytecode once for each way into it: the same copy as the one that crashed.
-    table = statements_of(captured.flow)
-    owner, begin = table.of[captured.place], table.begin_of(captured.place)
-    if owner is not None and begin is not None:
-        old = _beginnings(captured.flow, owner.first)
+    if origin is not None and around.node is not None:
+        old = _beginnings(captured.flow, around.node)
         copies = [place for place in old if _fits(captured.flow, place, kinds, depth, exits=exits)]
         if len(copies) == len(found):
-            rank = sum(place <= begin.place for place in copies) - 1
+            rank = sum(place <= origin for place in copies) - 1
             return found[max(rank, 0)]
-        way = _ways_on(captured.flow, begin.place)
+        way = _ways_on(captured.flow, origin)
         same = [place for place in found if _ways_on(flow, place) == way]
         if same or not way:
             return (same or found)[0]
@@ -115,6 +212,29 @@ def _place(captured: Capture, flow: Flow, statement: ast.stmt, depth: int, exits
             remedy="Leave `return`, `break` and `continue` there as they were.",
         )
     return found[0]
+
+
+def _behind(flow: Flow, statement: ast.stmt, kinds: list[str]) -> list[int]:
+    """Where a body goes on behind a statement."""
+    found = []
+    table = statements_of(flow)
+    for place, owner in enumerate(table.of):
+        stack = flow.stacks[place]
+        if owner is None or stack is None or not _is_at(owner, statement) or flow.kinds(place) != kinds:
+            continue
+        if table.is_start(place):
+            start = Skip(Restarts(flow, place, stack, frozenset())).start()
+            if not start.returns and not start.half:
+                found.append(start.place)
+    return list(dict.fromkeys(found))
+
+
+def _is_at(owner: Statement, statement: ast.stmt) -> bool:
+    """Whether two statements stand in the same place; the trees may be two of the same text."""
+    node = owner.node
+    if node is None:
+        return owner.first == statement.lineno
+    return (node.lineno, node.col_offset) == (statement.lineno, statement.col_offset)
 
 
 def _ways_on(flow: Flow, place: int) -> list[set[object]]:
@@ -130,12 +250,12 @@ def _ways_on(flow: Flow, place: int) -> list[set[object]]:
     return ways
 
 
-def _beginnings(flow: Flow, line: int) -> list[int]:
+def _beginnings(flow: Flow, statement: ast.stmt) -> list[int]:
     table = statements_of(flow)
     return [
         place
         for place, owner in enumerate(table.of)
-        if owner is not None and owner.first == line and table.is_start(place)
+        if owner is not None and _is_at(owner, statement) and table.is_start(place)
     ]
 
 
@@ -151,85 +271,3 @@ def _block_depth(captured: Capture) -> int:
     """How many items the block of the crashed statement keeps."""
     begin = statements_of(captured.flow).begin_of(captured.place)
     return min(len(begin.stack), len(captured.kinds)) if begin is not None else len(captured.kinds)
-
-
-def _by_what_it_says(captured: Capture, flow: Flow) -> int:
-    """Without a tree to go by (a lambda, a generator expression, no source): the first start that says something else.
-
-    What is compared are instructions: without source the statements of the running body are its lines, and those of
-    the new text need not be the same.
-    """
-    begin = statements_of(captured.flow).begin_of(captured.place)
-    old, new = _starts(captured.flow), _starts(flow)
-    if begin is None or begin.half or begin.place not in old:
-        raise NoPoint("the crashed statement has no beginning that could be found again", remedy=_KEEP)
-    wanted = captured.flow.kinds(begin.place)
-    # The block of the crashed statement begins behind the last start that keeps less.
-    index = old.index(begin.place)
-    while index and len(captured.flow.kinds(old[index - 1])) >= len(wanted):
-        index -= 1
-    first, distance = old[index], begin.place - old[index]
-    before, after = _said(captured.flow), _said(flow)
-    start = _block_in(before, old[0], first, after, new[0])
-    if start >= 0:
-        same = _same(before[first:], after[start:])
-        target = start + distance
-        # The crashed statement itself, also where the new text counts it to a longer one.
-        if same >= distance and flow.is_restart_point(target) and flow.kinds(target) == wanted:
-            return target
-        fitting = [place for place in new if start <= place <= start + same and flow.kinds(place) == wanted]
-        if same < distance and fitting:
-            return fitting[-1]
-    raise NoPoint(
-        "without the running body's source it cannot be told where the new one goes on", remedy=_KEEP
-    )
-
-
-def _block_in(
-    before: list[tuple[object, ...]], top: int, first: int, after: list[tuple[object, ...]], new_top: int
-) -> int:
-    """Where the block that begins at `first` begins in the new body; -1 if it cannot be told.
-
-    Args:
-        before: what the running body says.
-        top: where its first statement begins.
-        first: where the block begins in it.
-        after: what the new body says.
-        new_top: where the first statement of that begins.
-    """
-    if _same(before[top:first], after[new_top:]) == first - top:
-        return new_top + first - top
-    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
-    return next(
-        (b + first - a for a, b, size in matcher.get_matching_blocks() if a < first <= a + size),
-        -1,
-    )
-
-
-def _same(one: list[tuple[object, ...]], other: list[tuple[object, ...]]) -> int:
-    """How many items are the same at the beginning."""
-    for index, (mine, theirs) in enumerate(zip(one, other, strict=False)):
-        if mine != theirs:
-            return index
-    return min(len(one), len(other))
-
-
-def _said(flow: Flow) -> list[tuple[object, ...]]:
-    """What each instruction says; not where it jumps to, nor how the compiler proves that a local is bound."""
-    said = {
-        instruction.offset: (
-            instruction.opname.replace("_BORROW", "").replace("_CHECK", ""),
-            saying(pristine(instruction.argval))
-            if isinstance(instruction.argval, CodeType)
-            else ""
-            if instruction.opcode in dis.hasjrel
-            else instruction.argrepr,
-        )
-        for instruction in dis.get_instructions(flow.code)
-    }
-    return [said[instruction.offset] for instruction in flow.instructions]
-
-
-def _starts(flow: Flow) -> list[int]:
-    table = statements_of(flow)
-    return [place for place in range(len(flow.instructions)) if table.is_start(place)]

@@ -9,17 +9,19 @@ from typing import Any
 
 from daifu_bc.analysis import editions
 from daifu_bc.analysis.code import cells_at_start
-from daifu_bc.analysis.flow import Flow
+from daifu_bc.analysis.flow import EXIT, Flow
+from daifu_bc.analysis.handlers import chain
 from daifu_bc.errors import BlocksFirst, NoPoint
 from daifu_bc.recovery.attributes import context_of
 from daifu_bc.recovery.bodies import continuation_from, runs_none
 from daifu_bc.recovery.capture import Capture
-from daifu_bc.recovery.counterparts import counterpart
+from daifu_bc.recovery.correspondence import counterpart
 from daifu_bc.recovery.decision import Decision
 from daifu_bc.recovery.frames import failed_exit
 from daifu_bc.recovery.giving import VALUE_NAME, return_through
 from daifu_bc.recovery.restarts import Restarts, parameters, statements_of
 from daifu_bc.recovery.skips import Skip
+from daifu_bc.recovery.transfer import Transfer
 from daifu_bc.rewrite.continuation import Start
 
 #: How a frame goes on, and a sentence that says so.
@@ -31,13 +33,11 @@ class Moved:
     """The body that a surgery has given to a frame.
 
     Attributes:
-        flow: its analysis.
-        place: where the frame goes on in it.
+        to: where the frame goes on in it.
         values: parameters that it has and the running body has not.
     """
 
-    flow: Flow
-    place: int
+    to: Transfer
     values: dict[str, object] = field(default_factory=dict)
 
 
@@ -66,15 +66,15 @@ class Ways:
     @property
     def flow(self) -> Flow:
         """The body in which the frame goes on."""
-        return self.captured.flow if self.moved is None else self.moved.flow
+        return self.captured.flow if self.moved is None else self.moved.to.flow
 
     def _restarts(self) -> Restarts:
         captured = self.captured
         names = frozenset(captured.frame.f_locals) if captured.code.co_varnames else frozenset[str]()
         moved = self.moved
-        if moved is not None and moved.flow is not captured.flow:
-            stack = moved.flow.stacks[moved.place] or ()
-            return Restarts(moved.flow, moved.place, stack, names | frozenset(moved.values))
+        if moved is not None and moved.to.flow is not captured.flow:
+            stack = moved.to.flow.stacks[moved.to.place] or ()
+            return Restarts(moved.to.flow, moved.to.place, stack, names | frozenset(moved.values))
         if self._ended_generator():
             return Restarts(captured.flow, captured.place, captured.items, names, ended=True)
         lost = failed_exit(self._inner)
@@ -97,16 +97,37 @@ class Ways:
         flow = flow or self.flow
         # Built and verified now, so that a refusal is told here, and the hold stays.
         continuation_from(flow, start, runs=runs_none(self.captured.frame))
-        values = self.moved.values if self.moved is not None and flow is self.moved.flow else {}
+        values: dict[str, object] = {}
+        if self.moved is not None and flow is self.moved.to.flow:
+            self._leave_first(self.moved.to, start)
+            values = self.moved.values
         return Decision(word, start, flow, last or [], values | (extra or {}))
+
+    def _leave_first(self, to: Transfer, start: Start) -> None:
+        """Sees to it that blocks which the new body has not are left by the running one.
+
+        Raises:
+            BlocksFirst: they are open.
+            NoPoint: more than these have been left.
+        """
+        if not to.leaves:
+            return
+        captured, kept = self.captured, len(to.flow.stacks[to.place] or ())
+        flow, place = captured.flow, captured.place
+        here = {handler.target for handler in chain(flow, flow.instructions[place].offset)}
+        still_open = Restarts(flow, place, captured.items, frozenset()).open[kept:]
+        if here & to.first or any(flow.kind(item) == EXIT for item in still_open):
+            raise BlocksFirst(self._going_on(start))
+        if len(captured.kinds) < kept:
+            raise NoPoint("the block in which the run would go on has been left")
 
     def _retry_start(self) -> Start:
         moved = self.moved
         if moved is None:
             return self._restarts().retry()
         restarts = self._restarts()
-        lost = len(restarts.held) > len(self.captured.items)
-        return Start(moved.place, restarts.held, restarts.bound, supplied=int(lost))
+        lost = len(restarts.held) > len(self.captured.items) and not moved.to.leaves
+        return Start(moved.to.place, restarts.held, restarts.bound, supplied=int(lost))
 
     def where_next(self) -> str:
         """What `pass` would run, in a line.
@@ -126,7 +147,7 @@ class Ways:
         kinds = [self.captured.flow.kind(item) for item in begin.stack]
         there = replace(self.captured, place=begin.place, items=begin.stack, kinds=kinds)
         try:
-            self.moved = Moved(flow, counterpart(there, flow))
+            self.moved = Moved(Transfer(flow, counterpart(there, flow)))
         except NoPoint as error:
             return f"{self.captured.code.co_qualname} goes on in the body that it runs: {error}"
         return ""

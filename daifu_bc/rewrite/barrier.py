@@ -112,12 +112,15 @@ def remember_pristine(code: CodeType, original: CodeType) -> None:
     _pristine[key] = (weakref.ref(code, forget), original)
 
 
-def vaccinate_code(code: CodeType, *, recursive: bool = True) -> CodeType:
+def vaccinate_code(
+    code: CodeType, *, recursive: bool = True, analyse: Callable[[CodeType], Flow] = Flow
+) -> CodeType:
     """A vaccinated copy of `code` and, if `recursive`, of the code objects among its constants.
 
     Args:
         code: any code object.
         recursive: whether nested functions, classes and so on are vaccinated with it.
+        analyse: how the code itself is analysed, for who needs its analysis too.
 
     Returns:
         The copy; `code` itself where it has to stay as it is, which `on_refusal` is told of.
@@ -129,8 +132,7 @@ def vaccinate_code(code: CodeType, *, recursive: bool = True) -> CodeType:
     if code.co_name in _PART_OF_STATEMENT:
         return code
     try:
-        flow = Flow(code)
-        built = build(flow)
+        built = build(analyse(code))
         from_verify(built, code)
     except (CannotVaccinate, VerificationError, RecursionError) as error:
         if on_refusal is not None:

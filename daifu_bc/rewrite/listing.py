@@ -51,6 +51,19 @@ def _cache_units() -> list[int]:
 _UNITS: Final = [1 + count for count in _cache_units()]
 
 
+def starts_in(raw: bytes) -> set[int]:
+    """The offsets at which instructions start, or their first EXTENDED_ARGs."""
+    starts: set[int] = set()
+    offset = 0
+    extended = False
+    while offset < len(raw):
+        if not extended:
+            starts.add(offset)
+        extended = raw[offset] == _EXTENDED_ARG
+        offset += 2 * _UNITS[raw[offset]]
+    return starts
+
+
 class Covering:
     """One entry of an exception table.
 

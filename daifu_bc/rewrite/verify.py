@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Final, NamedTuple
 
-from daifu_bc.rewrite.listing import Covering, Listing
+from daifu_bc.rewrite.listing import Covering, Listing, starts_in
 from daifu_bc.rewrite.soundness import Walk
 
 _SAME: Final = (
@@ -76,12 +76,13 @@ def verify(built: CodeType, pristine: CodeType) -> None:
 def _find_body(built: CodeType, pristine: CodeType) -> _Body:
     """Finds the pristine instructions in a continuation; loads may have become checked ones."""
     size = len(pristine.co_code)
-    new = Listing(built, (0, len(built.co_code)))
+    starts = starts_in(built.co_code)
     shift = built.co_code.find(pristine.co_code)
-    while shift >= 0 and shift not in new.place_at:
+    while shift >= 0 and shift not in starts:
         shift = built.co_code.find(pristine.co_code, shift + 1)
     if shift >= 0:
         return _Body(shift, shift + size, lambda offset: offset + shift)
+    new = Listing(built, (0, len(built.co_code)))
     old = Listing(pristine, (0, size))
     reached = 0
     places: list[int] = []
