@@ -13,6 +13,7 @@ from daifu_bc.analysis.handlers import may_catch
 
 _STORE_FAST: Final = opcode.opmap["STORE_FAST"]
 _STORES: Final = op_set("STORE_FAST", "STORE_FAST_STORE_FAST", "STORE_FAST_LOAD_FAST")
+_CLEARS: Final = op_set("LOAD_FAST_AND_CLEAR", "MAKE_CELL")
 _RAISE: Final = opcode.opmap["RAISE_VARARGS"]
 _RERAISE: Final = opcode.opmap["RERAISE"]
 _RESUME: Final = opcode.opmap["RESUME"]
@@ -124,9 +125,11 @@ def _extend(flow: Flow, found: dict[_Key, Region], last: _Key | None, silent: li
     region = found[last]
     first, end = region.ranges[-1]
     for place in silent:
-        if flow.instructions[place].start != end or not _belongs(flow, place, region):
+        instruction = flow.instructions[place]
+        # An inlined comprehension that puts a cell aside leaves none to be handed over.
+        if instruction.start != end or instruction.opcode in _CLEARS or not _belongs(flow, place, region):
             break
-        end = flow.instructions[place].end
+        end = instruction.end
     region.ranges[-1] = first, end
 
 
