@@ -8,6 +8,7 @@ from typing import Any, Final
 #: More than any system's `struct sigaction` takes; its first member is the handler.
 _SIZE: Final = 512
 _HANDLER: Final = ctypes.sizeof(ctypes.c_void_p)
+_Buffer: Final = ctypes.c_char * _SIZE
 _sigaction: Final[Any] = getattr(ctypes.CDLL(None), "sigaction", None)
 
 
@@ -19,7 +20,7 @@ def disposition(number: int) -> bytes:
     """
     if _sigaction is None:
         return b""
-    buffer = ctypes.create_string_buffer(_SIZE)
+    buffer = _Buffer()
     return bytes(buffer.raw) if _sigaction(number, None, buffer) == 0 else b""
 
 
@@ -39,5 +40,6 @@ def dispose(number: int, before: bytes) -> None:
         number: the signal's.
         before: what `disposition` has returned.
     """
+    # Not `create_string_buffer`: torch may be watching which Python functions run.
     if before and _sigaction is not None:
-        _sigaction(number, ctypes.create_string_buffer(before, _SIZE), None)
+        _sigaction(number, _Buffer.from_buffer_copy(before), None)

@@ -12,6 +12,7 @@ alone. Threads other than the main one run no handlers.
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]
 import contextlib
 import os
 import signal
@@ -142,8 +143,11 @@ class _State:
 _state = _State()
 
 
+_main_thread = threading.main_thread().ident
+
+
 def _in_main_thread() -> bool:
-    return threading.get_ident() == threading.main_thread().ident
+    return threading.get_ident() == _main_thread
 
 
 def _note(number: int, error: BaseException) -> None:
@@ -217,10 +221,11 @@ def _put_back() -> None:
 
 def _restore(number: int, guard: Guard) -> None:
     """Puts a handler back, unless the program has put in another one meanwhile."""
-    present: object = signal.getsignal(number)
+    # No function of the standard library's that is written in Python: torch may be watching which ones run.
+    present: object = _signal.getsignal(number)
     if present is not guard:
         return
-    signal.signal(number, guard.handler)
+    _signal.signal(number, guard.handler)
     dispose(number, guard.before)
 
 
@@ -345,6 +350,8 @@ def gone_on() -> None:
 
 def _in_child() -> None:
     """A forked child is not held: it runs what the program has for it, or the rest of an action."""
+    global _main_thread
+    _main_thread = threading.get_ident()
     _state.depth = 0
     _state.leaving = _state.person = _state.reading = _state.ours = False
     _state.noted.clear()
