@@ -23,7 +23,7 @@ class Guard:
 
 def run(folder: Path, old: str, new: str, words: str = "pass", call: str = "f()") -> Ended:
     """Run a program whose one hold is answered by the edited copy of it and some words."""
-    end = f"\nresult = {call}\nprint(result)\nprint(*log, sep='\\n')\n"
+    end = f"\nresult = {call}\nprint(result)\nprint('\\n'.join(log), end='')\n"
     old, new = textwrap.dedent(old), textwrap.dedent(new)
     (folder / "edited.py").write_text(PRELUDE + new + end)
     return run_program(folder, PRELUDE + old + end, f"surgery edited.py\n{words}\n")
@@ -428,14 +428,337 @@ CASES: dict[str, tuple[str, str, list[str], str]] = {
         ["end", "a 0", "7", "c"],
         "at its first changed statement",
     ),
+    "locals have another name": (
+        """
+        def f(first):
+            total, i = 5, 0
+            def more(n):
+                nonlocal total
+                total += n
+            for i in range(2):
+                more(i)
+                say(total, first // i)
+            return total
+        """,
+        """
+        def f(start):
+            amount, number = 5, 0
+            def more(n):
+                nonlocal amount
+                amount += n
+            for number in range(2):
+                more(number)
+                say(amount, start // (number or 7), number)
+            return amount
+        """,
+        ["6", "5 1 0", "6 8 1"],
+        "amount has the value of total",
+    ),
+    "a local that has no value yet": (
+        """
+        def f():
+            for i in range(2):
+                say(1 // i)
+            return 'end'
+        """,
+        """
+        def f():
+            base = 3
+            for i in range(2):
+                say(base // (i or 1))
+            return base
+        """,
+        ["4", "4", "4"],
+        "no value yet for base",
+    ),
+    "super in a method that had none": (
+        """
+        class Base:
+            def scale(self): return 3
+        class Some(Base):
+            def scale(self): return 1
+            def method(self, n):
+                return n // 0
+        def f():
+            return Some().method(5), Some().method(6)
+        """,
+        """
+        class Base:
+            def scale(self): return 3
+        class Some(Base):
+            def scale(self): return 1
+            def method(self, n):
+                return n * super().scale()
+        def f():
+            return Some().method(5), Some().method(6)
+        """,
+        ["(15, 18)"],
+        "replaced Some.method",
+    ),
+    "a variable of the function around that a neighbour has": (
+        """
+        def make(step):
+            count = 0
+            def bump():
+                nonlocal count
+                count += step
+                return count
+            def work(n):
+                return bump() // n
+            return work, bump
+        def f():
+            (one, bump), (two, _) = make(1), make(10)
+            return one(0), two(5), one(1), bump()
+        """,
+        """
+        def make(step):
+            count = 0
+            def bump():
+                nonlocal count
+                count += step
+                return count
+            def work(n):
+                return (bump(), count, step)
+            return work, bump
+        def f():
+            (one, bump), (two, _) = make(1), make(10)
+            return one(0), two(5), one(1), bump()
+        """,
+        ["((2, 2, 1), (10, 10, 10), (3, 3, 1), 4)"],
+        "replaced make (1 function), make.<locals>.work (2 functions)",
+    ),
+    "a variable of the function around is used no more": (
+        """
+        def make(step, base):
+            def work(n):
+                return step // n + base
+            return work
+        def f():
+            one, two = make(1, 100), make(10, 200)
+            return one(0), two(5), one(1)
+        """,
+        """
+        def make(step, base):
+            def work(n):
+                return n + base
+            return work
+        def f():
+            one, two = make(1, 100), make(10, 200)
+            return one(0), two(5), one(1)
+        """,
+        ["(100, 205, 101)"],
+        "replaced make (1 function), make.<locals>.work (2 functions)",
+    ),
+    "decorators and annotations": (
+        """
+        def twice(function):
+            def wrapper(*arguments): return 2 * function(*arguments)
+            wrapper.__wrapped__ = function
+            return wrapper
+        @twice
+        def g(n: int):
+            return 1 // n
+        def f():
+            return g(0), sorted(g.__wrapped__.__annotations__)
+        """,
+        """
+        def twice(function):
+            def wrapper(*arguments): return 2 * function(*arguments)
+            wrapper.__wrapped__ = function
+            return wrapper
+        def g(n: float) -> int:
+            return 7
+        def f():
+            return g(0), sorted(g.__wrapped__.__annotations__)
+        """,
+        ["(14, ['n'])"],
+        "the decorators of g have changed: they are not applied again",
+    ),
+    "several functions at once, and new ones": (
+        """
+        def g(n):
+            return h(n) + 1
+        def h(n):
+            return 1 // n
+        class Some:
+            def method(self, n):
+                return g(n)
+        def f():
+            return Some().method(0), Some().method(0), Some().added()
+        """,
+        """
+        import math
+        from os import path as paths
+        def g(n):
+            return h(n) + k(n)
+        def h(n):
+            return math.gcd(n, 4)
+        def k(n):
+            return 10
+        class Other:
+            def method(self, n):
+                return paths.basename('a/b')
+        class Some:
+            def method(self, n):
+                return g(n), Other().method(n)
+            @staticmethod
+            def added(n=1):
+                return n
+            def __repr__(self):
+                return super().__repr__()[:4]
+        def f():
+            return Some().method(0), Some().method(0), Some().added()
+        """,
+        ["(5, (14, 'b'), 1)"],
+        "replaced g (1 function), h (1 function), Some.method (1 function)",
+    ),
+    "goto takes lines of the new text": (
+        """
+        def f():
+            say('a')
+            say(1 // 0)
+            return 'end'
+        """,
+        """
+        def f():
+            say('changed')
+            say('left out')
+            say('b')
+            return 'end'
+        """,
+        ["end", "a", "b"],
+        "going on at line 12",
+    ),
+    "an async with and a generator": (
+        """
+        import asyncio
+        class Later(Guard):
+            async def __aenter__(self): return self.__enter__()
+            async def __aexit__(self, *error): await asyncio.sleep(0); return self.__exit__(*error)
+        async def main():
+            for i in range(2):
+                async with Later(i):
+                    say(1 // i)
+            return 'end'
+        def f():
+            return asyncio.run(main())
+        """,
+        """
+        import asyncio
+        class Later(Guard):
+            async def __aenter__(self): return self.__enter__()
+            async def __aexit__(self, *error): await asyncio.sleep(0); return self.__exit__(*error)
+        async def main():
+            for i in range(2):
+                await asyncio.sleep(0)
+                say(10 // (i or 1))
+            return 'end'
+        def f():
+            return asyncio.run(main())
+        """,
+        ["end", "+ 0", "- 0", "10", "10"],
+        "`async with` of line 15",
+    ),
+    "a generator": (
+        """
+        def numbers():
+            for i in range(2):
+                try:
+                    yield 1 // i
+                finally:
+                    say('finally')
+        def f():
+            return list(numbers())
+        """,
+        """
+        def numbers():
+            for i in range(2):
+                yield 10 // (i or 1)
+        def f():
+            return list(numbers())
+        """,
+        ["[10, 10]", "finally"],
+        "`try` of line 11",
+    ),
+    "the module's body": (
+        """
+        for i in range(2):
+            with Guard(i):
+                say(1 // i)
+        def f(): return 'end'
+        """,
+        """
+        for i in range(2):
+            say(10 // (i or 1))
+        def f(): return 'end'
+        """,
+        ["end", "+ 0", "- 0", "10", "10"],
+        "`with` of line 10",
+    ),
 }
-WORDS = {"the body of a loop whose header crashed": "frame f\nsurgery edited.py\npass"}
+WORDS = {
+    "goto takes lines of the new text": "goto 12",
+    "a local that has no value yet": "action base = 4\npass",
+    "the body of a loop whose header crashed": "frame f\nsurgery edited.py\npass",
+}
+CALLS = {"locals have another name": "f(8)"}
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_run_goes_on_in_the_edited_text(case: str, tmp_path: Path) -> None:
     old, new, lines, said = CASES[case]
-    ended = run(tmp_path, old, new, WORDS.get(case, "pass"))
+    ended = run(tmp_path, old, new, WORDS.get(case, "pass"), CALLS.get(case, "f()"))
     assert ended.stdout.splitlines() == lines, ended.stderr
     assert said in ended.stderr
     assert ended.code == 0
+
+
+REFUSED = {
+    "a finally that is being run is gone": (
+        """
+        def f():
+            try:
+                say('a')
+            finally:
+                say(1 // 0)
+        """,
+        """
+        def f():
+            say('a')
+            say(1)
+        """,
+        "the `finally` that is being run, of the `try` of line 10, is gone",
+    ),
+    "a variable of the function around that has no cell": (
+        """
+        def f():
+            step = 1
+            def work(n):
+                return 1 // n
+            return work(0)
+        """,
+        """
+        def f():
+            step = 1
+            def work(n):
+                return step
+            return work(0)
+        """,
+        "the new body of f.<locals>.work uses step of the function around it",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_an_edit_that_cannot_be_taken_says_why(case: str, tmp_path: Path) -> None:
+    old, new, reason = REFUSED[case]
+    ended = run(tmp_path, old, new)
+    assert reason in ended.stderr
+    assert "ZeroDivisionError" in ended.stderr.splitlines()[-1]
+    assert ended.code == 1
+
+
+def test_cells_are_taken_back(tmp_path: Path) -> None:
+    old, new, _, _ = CASES["a variable of the function around that a neighbour has"]
+    ended = run(tmp_path, old, new, "undo\naction n = 1\npass")
+    assert ended.stdout.splitlines() == ["(2, 2, 3, 4)"], ended.stderr

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import FrameType
+from types import CellType, FrameType
 from typing import Any
 
 from daifu_bc.analysis.flow import Flow
@@ -23,6 +23,8 @@ class Decision:
         last: what a continuation raises or returns, in a list of one.
         extra: locals of the new body that come from the runtime.
         fresh: names of cells that the frame begins without; it gets new ones.
+        renamed: variables that have another name in the body in which it goes on, old name -> new name.
+        cells: further ones of variables around the function.
         unwinding: where the run goes on after the exception has taken down blocks and frames.
     """
 
@@ -32,6 +34,8 @@ class Decision:
     last: list[Any] = field(default_factory=list)
     extra: dict[str, object] = field(default_factory=dict)
     fresh: frozenset[str] = frozenset()
+    renamed: dict[str, str] = field(default_factory=dict)
+    cells: dict[str, CellType] = field(default_factory=dict)
     unwinding: Unwinding | None = None
 
 

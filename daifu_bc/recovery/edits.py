@@ -17,7 +17,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from daifu_bc.analysis import editions, sources
-from daifu_bc.analysis.trees import tree_of
+from daifu_bc.analysis.trees import compiled, tree_of
 from daifu_bc.errors import Refusal
 from daifu_bc.recovery.capture import Capture
 from daifu_bc.recovery.frames import FrameView
@@ -302,3 +302,17 @@ def parse_text(source: str, filename: str) -> ast.Module:
             "the new text is not valid Python", place=where, why=str(getattr(error, "msg", error)),
             remedy="Nothing has been changed; mend the text and say `surgery` again.",
         ) from None  # fmt: skip
+
+
+def compile_text(tree: ast.Module | str, edit: Edit) -> CodeType:
+    """The code of new text.
+
+    Raises:
+        Refusal: it cannot be compiled.
+    """
+    try:
+        if isinstance(tree, str):
+            return compiled(tree, edit.new_name).module
+        return compile(tree, edit.new_name, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        raise Refusal("the new text cannot be compiled", place=edit.new_name, why=str(error)) from None

@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from types import CodeType, FunctionType
+from types import CellType, CodeType, FunctionType
 from typing import Any, Final
 
 from daifu_bc.errors import Refusal
 from daifu_bc.recovery import observers
+from daifu_bc.recovery.closures import give
 
 _MISSING: Final = object()
 
@@ -44,16 +45,25 @@ class Step:
     texts: list[TextChange] = field(default_factory=list)
     _restore: list[Callable[[], str]] = field(default_factory=list)
 
-    def give_code(self, function: FunctionType, code: CodeType) -> None:
-        """Gives a function new code."""
-        before = function.__code__
-        function.__code__ = code
+    def give_code(
+        self, function: FunctionType, code: CodeType, closure: tuple[CellType, ...] | None = None
+    ) -> None:
+        """Gives a function new code, and the cells for it if it has other free variables than the old one."""
+        before, cells = function.__code__, function.__closure__
+        same = before.co_freevars == code.co_freevars
+        if same:
+            function.__code__ = code
+        else:
+            give(function, code, closure)
         self.codes.append((before, code))
 
         def back() -> str:
             if function.__code__ is not code:
                 return f"{function.__qualname__} has got other code since, and is left as it is"
-            function.__code__ = before
+            if same:
+                function.__code__ = before
+            else:
+                give(function, before, cells)
             return ""
 
         self._restore.append(back)
@@ -75,6 +85,20 @@ class Step:
         """Gives a name of a namespace a value."""
         self.will_change(namespace, (name,))
         namespace[name] = value
+
+    def set_attribute(self, owner: type, name: str, value: object) -> None:
+        """Gives a class an attribute."""
+        before = vars(owner).get(name, _MISSING)
+        setattr(owner, name, value)
+
+        def back() -> str:
+            if before is _MISSING:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, before)
+            return ""
+
+        self._restore.append(back)
 
     def will_change(self, namespace: dict[str, Any], names: Iterator[str] | tuple[str, ...]) -> None:
         """Remembers what names of a namespace are now; they are about to be changed."""

@@ -147,17 +147,19 @@ def _prepare(captured: Capture, decision: Decision) -> Handover:
     continuation = continuation_from(decision.flow, decision.start, runs=runs_none(frame))
     moving.goes_on(decision.flow.code, continuation.code)
     namespace = frame.f_locals if captured.in_namespace else None
+    names, values = decision.renamed, read_locals(frame, captured.code)
     handover = Handover(
         Passage(
             continuation,
             captured.kinds,
             list(captured.items),
-            cells_at_start(captured.code),
-            read_locals(frame, captured.code) | decision.extra,
+            tuple(names.get(name, name) for name in cells_at_start(captured.code)),
+            {names.get(name, name): value for name, value in values.items()} | decision.extra,
             namespace,
             frame.f_globals,
             list(decision.last),
             decision.fresh,
+            decision.cells,
         )
     )
     running = located(frame.f_code)

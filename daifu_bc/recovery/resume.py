@@ -13,7 +13,7 @@ import inspect
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import CellType, CodeType, FrameType, FunctionType, MethodType
 from typing import Any
 
@@ -51,6 +51,7 @@ class Passage:
         scope: the globals.
         last: what the prefix takes last, if it raises or returns something.
         fresh: names of cells in the place of which there are new, empty ones.
+        further: cells that the frame had no need of.
     """
 
     continuation: Continuation
@@ -62,6 +63,7 @@ class Passage:
     scope: dict[str, Any]
     last: list[object]
     fresh: frozenset[str] = frozenset()
+    further: dict[str, CellType] = field(default_factory=dict)
 
 
 class Handover(list[Any]):
@@ -156,6 +158,8 @@ def _arrange(passage: Passage, handed: list[Any]) -> list[object]:
     cells = {
         name: cell for name, cell in zip(passage.cells, places, strict=False) if name not in passage.fresh
     }
+    cells.update(passage.further)
+    passage.further = {}
     code = continuation.located.flow.code
     names = set(cells_at_start(code))
     slots: list[object] = []

@@ -6,26 +6,32 @@ import ast
 import inspect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from types import CodeType, FrameType, FunctionType
+from types import CellType, CodeType, FrameType, FunctionType
 
 from daifu_bc.analysis import editions
 from daifu_bc.analysis.counterparts import text_of
-from daifu_bc.analysis.trees import compiled, said
+from daifu_bc.analysis.trees import said
 from daifu_bc.errors import Refusal
 from daifu_bc.recovery import history, moving
+from daifu_bc.recovery.additions import Addition, additions
 from daifu_bc.recovery.bodies import flow_of
 from daifu_bc.recovery.capture import Capture
+from daifu_bc.recovery.closures import cells_for_frame, closure_for
 from daifu_bc.recovery.defaults import Defaults, changed_defaults
-from daifu_bc.recovery.edits import DEFINITIONS, Edit, Operation, definitions, edits_of, parse_text
+from daifu_bc.recovery.edits import Edit, Operation, compile_text, definitions, edits_of, parse_text
 from daifu_bc.recovery.frames import FrameView
 from daifu_bc.recovery.history import Step
 from daifu_bc.recovery.likeness import counterpart, inside, saying
-from daifu_bc.recovery.swap import check as check_swap
+from daifu_bc.recovery.remarks import around_body, left_out, outside_changed, unset
 from daifu_bc.recovery.swap import functions_with, live_functions, swap
 from daifu_bc.recovery.transfer import Transfer, transfer
 from daifu_bc.rewrite.barrier import pristine, vaccinate_code
 
 Key = tuple[str, int]  # qualified name, and rank among the definitions of that name in a module
+
+
+#: By the id of a function.
+_Closures = dict[int, tuple[CellType, ...]]
 
 
 @dataclass
@@ -48,13 +54,13 @@ class Result:
 @dataclass
 class _Plan:
     edit: Edit
-    swaps: list[tuple[str, list[FunctionType], CodeType]] = field(default_factory=list)
+    swaps: list[tuple[str, list[FunctionType], CodeType, _Closures]] = field(default_factory=list)
     defaults: list[tuple[list[FunctionType], Defaults]] = field(default_factory=list)
     bodies: list[tuple[CodeType, CodeType]] = field(default_factory=list)
     given: list[tuple[CodeType, dict[str, object]]] = field(default_factory=list)
     values: dict[str, object] = field(default_factory=dict)
     going: Transfer | None = None
-    added: list[ast.stmt] = field(default_factory=list)
+    added: list[Addition] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
@@ -69,7 +75,7 @@ def operate(operation: Operation, *, check: bool) -> Result:
         return Result("nothing has changed")
     plans = [_plan(edit, operation.captured, operation.frames) for edit in edits]
     swaps = [change for plan in plans for change in plan.swaps]
-    added = [(node, plan.edit) for plan in plans for node in plan.added]
+    added = [(addition, plan.edit) for plan in plans for addition in plan.added]
     going = next((plan for plan in plans if plan.going is not None), None)
     notes = [note for plan in plans for note in plan.notes]
     if not swaps and going is None and not added:
@@ -80,15 +86,14 @@ def operate(operation: Operation, *, check: bool) -> Result:
         return Result("\n".join(["nothing has changed in a function", *notes]))
     step = Step(operation.title)
     if not check:
-        before = [(function.__code__, code) for _, functions, code in swaps for function in functions]
-        for _, functions, code in swaps:
-            swap(functions, code, step)
+        before = [(function.__code__, code) for _, functions, code, _ in swaps for function in functions]
+        for _, functions, code, closures in swaps:
+            swap(functions, code, step, closures)
         for plan in plans:
             for functions, given in plan.defaults:
                 given.put(functions, step)
-        for node, edit in added:
-            step.will_change(edit.scope, tuple(_names_bound(node)))
-            exec(vaccinate_code(_compile(ast.Module([node], []), edit)), edit.scope)
+        for addition, edit in added:
+            addition.put(edit, step)
         for plan in plans:
             plan.edit.applied(step)
             step.codes += plan.bodies
@@ -96,10 +101,10 @@ def operate(operation: Operation, *, check: bool) -> Result:
         notes += _follow(before, plans, operation.captured)
     verb = "would replace" if check else "replaced"
     names = [
-        f"{name} ({len(functions)} function{'s' * (len(functions) != 1)})" for name, functions, _ in swaps
+        f"{name} ({len(functions)} function{'s' * (len(functions) != 1)})" for name, functions, *_ in swaps
     ]
     lines = [f"{verb} {', '.join(names)}"] if names else []
-    lines += [f"{'would add' if check else 'added'} {_name_of(node)}" for node, _ in added]
+    lines += [f"{'would add' if check else 'added'} {addition.name}" for addition, _ in added]
     if going is None:
         return Result("\n".join([*lines, *notes]), step=step)
     return Result("\n".join([*lines, *notes]), going.going, going.values, step)
@@ -111,15 +116,6 @@ def _follow(before: list[tuple[CodeType, CodeType]], plans: list[_Plan], capture
     pairs = {id(old): (old, new) for old, new in [*before, *(pair for plan in plans for pair in plan.bodies)]}
     bodies = [moving.Replaced(old, pristine(new), values.get(id(new), {})) for old, new in pairs.values()]
     return moving.follow_sentence(bodies, captured.frame)
-
-
-def _compile(tree: ast.Module | str, edit: Edit) -> CodeType:
-    try:
-        if isinstance(tree, str):
-            return compiled(tree, edit.new_name).module
-        return compile(tree, edit.new_name, "exec", dont_inherit=True)
-    except (SyntaxError, ValueError) as error:
-        raise Refusal("the new text cannot be compiled", place=edit.new_name, why=str(error)) from None
 
 
 def _vaccinated(code: CodeType, edit: Edit) -> CodeType:
@@ -135,10 +131,11 @@ def _vaccinated(code: CodeType, edit: Edit) -> CodeType:
 
 def _plan(edit: Edit, captured: Capture, frames: Sequence[FrameView]) -> _Plan:
     tree = parse_text(edit.new_source, edit.new_name)
-    module = _compile(edit.new_source, edit)
+    module = compile_text(edit.new_source, edit)
     editions.register(module, edit.new_source)
     old_tree = parse_text(edit.old_source, edit.filename)
     plan = _Plan(edit)
+    stack = [view.frame for view in frames]
     new = {key: code for code, key in _ranked(module)}
     live = _live(edit, captured, frames, old_tree)
     changed = [key for key in _changed(edit, old_tree, tree, live, new) if key in new]
@@ -157,14 +154,17 @@ def _plan(edit: Edit, captured: Capture, frames: Sequence[FrameView]) -> _Plan:
         needed = goes_on or bool(functions)
         given = changed_defaults(nodes[0].get(key), nodes[1].get(key), edit.scope) if needed else None
         if goes_on:
-            plan.going = transfer(captured, code, tree)
+            cells = cells_for_frame(captured, code, functions, stack)
+            plan.going = transfer(captured, code, tree, cells)
             plan.notes += plan.going.notes
             plan.values = given.values(captured.code, code) if given is not None else {}
+            plan.notes += unset(captured, plan.going, plan.values)
         if functions and given is not None:
             plan.defaults.append((functions, given))
         if functions:
-            check_swap(functions, code)
-            plan.swaps.append((key[0], functions, built))
+            closures = {id(function): closure_for(function, code, stack) for function in functions}
+            plan.swaps.append((key[0], functions, built, closures))
+            plan.notes += around_body(key[0], nodes[0].get(key), nodes[1].get(key))
             if given is not None:
                 plan.given.append((built, given.values(pristine(functions[0].__code__), code)))
         elif key != crashed and "<locals>" in key[0]:
@@ -172,17 +172,21 @@ def _plan(edit: Edit, captured: Capture, frames: Sequence[FrameView]) -> _Plan:
     if plan.going is None and _same_file(captured, edit):
         _transfer_unnamed(plan, captured, frames, old_tree, tree, module)
     if edit.old_source:
-        plan.added = _additions(old_tree, tree)
+        plan.added = additions(old_tree, tree, edit.scope)
         body = _running_body(edit, captured, frames)
         if (
             body is not None
             and body is not captured.frame
             and not edit.alone
-            and _outside_changed(old_tree, tree)
+            and outside_changed(old_tree, tree)
         ):
             plan.bodies.append((body.f_code, _vaccinated(module, edit)))
-        plan.notes += _left_out(old_tree, tree, body_runs=body is not None)
+        plan.notes += left_out(old_tree, tree, running=_line_of(body, frames))
     return plan
+
+
+def _line_of(frame: FrameType | None, frames: Sequence[FrameView]) -> int:
+    return next((view.line for view in frames if view.frame is frame), 0)
 
 
 def _running_body(edit: Edit, captured: Capture, frames: Sequence[FrameView]) -> FrameType | None:
@@ -191,38 +195,6 @@ def _running_body(edit: Edit, captured: Capture, frames: Sequence[FrameView]) ->
         if view.code.co_name == "<module>" and view.filename == edit.filename and view.vaccinated:
             return view.frame
     return captured.frame if captured.code.co_name == "<module>" else None
-
-
-def _outside_changed(old: ast.Module, new: ast.Module) -> bool:
-    return [text_of(node) for node in _outside(old)] != [text_of(node) for node in _outside(new)]
-
-
-def _left_out(old: ast.Module, new: ast.Module, *, body_runs: bool) -> list[str]:
-    """What has changed and is not taken: statements outside of functions, functions that are gone."""
-    notes = []
-    present = dict(definitions(new))
-    gone = [path for path in dict(definitions(old)) if path not in present]
-    if gone:
-        notes.append(f"gone from the text, but left as it was: {', '.join(gone)}")
-    if not body_runs:
-        known = {text_of(node) for node in _outside(old)}
-        lines = [str(node.lineno) for node in _outside(new) if text_of(node) not in known]
-        if lines:
-            notes.append(
-                f"line {', '.join(lines)} has changed outside of functions: not taken; say it as an action"
-            )
-    return notes
-
-
-def _outside(tree: ast.Module) -> Iterator[ast.stmt]:
-    """The statements of a module and its classes that are neither definitions nor imports."""
-    work = list(tree.body)
-    while work:
-        node = work.pop(0)
-        if isinstance(node, ast.ClassDef):
-            work += node.body
-        elif not isinstance(node, (ast.Import, ast.ImportFrom, *DEFINITIONS)):
-            yield node
 
 
 def _same_file(captured: Capture, edit: Edit) -> bool:
@@ -252,7 +224,7 @@ def _transfer_unnamed(
     if not code.co_name.startswith("<"):
         return
     # Where there is no old text, the frames around it run the code that it is in.
-    around = [_compile(old, plan.edit)] if plan.edit.old_source else [view.code for view in frames]
+    around = [compile_text(old, plan.edit)] if plan.edit.old_source else [view.code for view in frames]
     other = counterpart(code, around, module)
     if other is not None and saying(other) != saying(code):
         plan.going = transfer(captured, pristine(_vaccinated(other, plan.edit)), new)
@@ -364,22 +336,3 @@ def _by_key(tree: ast.Module) -> dict[Key, ast.FunctionDef | ast.AsyncFunctionDe
 def _lines_of(node: ast.FunctionDef | ast.AsyncFunctionDef, lines: list[str]) -> list[str]:
     first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
     return lines[first - 1 : node.end_lineno]
-
-
-def _additions(old: ast.Module, new: ast.Module) -> list[ast.stmt]:
-    """New imports, functions and classes of the module; other new statements are not run by themselves."""
-    known = {_name_of(node) for node in old.body}
-    kinds = (ast.Import, ast.ImportFrom, *DEFINITIONS)
-    return [node for node in new.body if isinstance(node, kinds) and _name_of(node) not in known]
-
-
-def _names_bound(node: ast.stmt) -> Iterator[str]:
-    """The names that a definition or an import gives a value to."""
-    if isinstance(node, DEFINITIONS):
-        yield node.name
-    for alias in getattr(node, "names", []):
-        yield (alias.asname or alias.name).partition(".")[0]
-
-
-def _name_of(node: ast.stmt) -> str:
-    return str(node.name) if isinstance(node, DEFINITIONS) else ast.unparse(node)

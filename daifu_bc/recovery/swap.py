@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import gc
 from collections import deque
-from collections.abc import Iterable
-from types import CodeType, FunctionType
+from collections.abc import Iterable, Mapping
+from types import CellType, CodeType, FunctionType
 from typing import Any, Final
 
-from daifu_bc.errors import Refusal
 from daifu_bc.recovery import bodies, observers, restarts
 from daifu_bc.recovery.history import Step
 from daifu_bc.rewrite.barrier import pristine
@@ -75,29 +74,23 @@ def _is_filled(cell: Any) -> bool:
     return True
 
 
-def check(functions: Iterable[FunctionType], code: CodeType) -> None:
-    """Whether these functions can take new code.
+def swap(
+    functions: Iterable[FunctionType],
+    code: CodeType,
+    step: Step,
+    closures: Mapping[int, tuple[CellType, ...]] | None = None,
+) -> None:
+    """Gives functions new code, in one assignment each; the step remembers the old one.
 
-    Raises:
-        Refusal: the free variables differ.
+    Args:
+        functions: those that get it.
+        code: the new code.
+        step: what remembers it.
+        closures: the cells of functions whose free variables change, by the function's id.
     """
     for function in functions:
-        if function.__code__.co_freevars != code.co_freevars:
-            had, has = set(function.__code__.co_freevars), set(code.co_freevars)
-            new = ", ".join(sorted(has - had)) or "none"
-            gone = ", ".join(sorted(had - has)) or "none"
-            raise Refusal(
-                f"{function.__qualname__} cannot take the new body: it uses other variables of the function around it",
-                why=f"new ones: {new}; no longer used: {gone}",
-                remedy="Pass the value in another way, for example as an attribute or a global.",
-            )
-
-
-def swap(functions: Iterable[FunctionType], code: CodeType, step: Step) -> None:
-    """Gives functions new code, in one assignment each; the step remembers the old one."""
-    for function in functions:
         _note_replaced(pristine(function.__code__))
-        step.give_code(function, code)
+        step.give_code(function, code, (closures or {}).get(id(function)))
     observers.replaced()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 from dataclasses import dataclass, field
-from types import CodeType
+from types import CellType, CodeType
 from typing import Final
 
 from daifu_bc.analysis.align import Aligned, align
@@ -18,6 +18,7 @@ from daifu_bc.recovery.capture import Capture
 from daifu_bc.recovery.restarts import Restarts, calls_exit, statements_of
 from daifu_bc.recovery.skips import Skip
 from daifu_bc.recovery.sourceless import place_by_instructions
+from daifu_bc.recovery.variables import renamed
 
 _KINDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _KEEP: Final = "Keep the blocks around the crashed statement as they are, or `goto` another line first."
@@ -33,6 +34,8 @@ class Transfer:
         notes: what there is to say about it, sentences.
         first: handlers of `finally` blocks of the running body that have to run before.
         leaves: whether blocks of the running body have to be left before.
+        renamed: variables that have another name in the new body, old name -> new name.
+        cells: those of variables around it that the running body does not use.
     """
 
     flow: Flow
@@ -40,21 +43,27 @@ class Transfer:
     notes: list[str] = field(default_factory=list)
     first: frozenset[int] = frozenset()
     leaves: bool = False
+    renamed: dict[str, str] = field(default_factory=dict)
+    cells: dict[str, CellType] = field(default_factory=dict)
 
 
-def transfer(captured: Capture, code: CodeType, tree: ast.Module) -> Transfer:
+def transfer(
+    captured: Capture, code: CodeType, tree: ast.Module, cells: dict[str, CellType] | None = None
+) -> Transfer:
     """Where a new body goes on: at its first changed statement in the crashed one's block, else at the crashed one.
 
     Args:
         captured: the crashed frame.
         code: the new pristine code object.
         tree: the syntax tree that it was compiled from.
+        cells: those of variables around it that the running body does not use.
 
     Raises:
         NoPoint: there is no such place.
         Refusal: the new body needs variables of an outer function that the frame does not have.
     """
-    known = set(captured.code.co_freevars) | set(captured.code.co_cellvars)
+    cells = cells or {}
+    known = {*captured.code.co_freevars, *captured.code.co_cellvars, *cells}
     missing = [name for name in code.co_freevars if name not in known]
     if missing:
         raise Refusal(
@@ -71,7 +80,8 @@ def transfer(captured: Capture, code: CodeType, tree: ast.Module) -> Transfer:
     new = find_function(tree, code)
     statement = statements_of(captured.flow).of[captured.place]
     if old is None or new is None or statement is None or statement.node is None:
-        return Transfer(flow, place_by_instructions(captured, flow))
+        return Transfer(flow, place_by_instructions(captured, flow), cells=cells)
+    names = renamed(old, new, captured.code, code)
     exits = _exit_place(captured)
     aligned = align(old.body, statement.node, new.body, whole=exits)
     if aligned.anchor is statement.node:
@@ -84,7 +94,7 @@ def transfer(captured: Capture, code: CodeType, tree: ast.Module) -> Transfer:
             captured, flow, aligned, depths, statement, begin.place if begin else None, exits=exits
         )
         leaves = aligned.changed and len(flow.stacks[place] or ()) < depths[0]
-        return Transfer(flow, place, _notes(aligned, exits=exits), leaves=leaves)
+        return Transfer(flow, place, _notes(aligned, names, exits=exits), frozenset(), leaves, names, cells)
     # A block is gone: it is left, and the run goes on in the one around it.
     around = next(one for one in statements_of(captured.flow).all() if one.node is aligned.anchor)
     origin = _begin_around(captured, around)
@@ -92,10 +102,10 @@ def transfer(captured: Capture, code: CodeType, tree: ast.Module) -> Transfer:
     place = _place(captured, flow, aligned, [depth], around, origin)
     first = Restarts(captured.flow, captured.place, captured.items, frozenset()).finally_between(origin)
     leaves = bool(first) or any(captured.flow.kind(item) == EXIT for item in captured.items[depth:])
-    return Transfer(flow, place, _notes(aligned), frozenset(first), leaves)
+    return Transfer(flow, place, _notes(aligned, names), frozenset(first), leaves, names, cells)
 
 
-def _notes(aligned: Aligned, *, exits: bool = False) -> list[str]:
+def _notes(aligned: Aligned, names: dict[str, str], *, exits: bool = False) -> list[str]:
     """What there is to say about where a new body goes on."""
     notes = []
     first = aligned.statement.lineno
@@ -114,6 +124,9 @@ def _notes(aligned: Aligned, *, exits: bool = False) -> list[str]:
     if aligned.passed:
         lines = ", ".join(map(str, aligned.passed))
         notes.append(f"line {lines} changed too, and ran already: not run again by itself")
+    notes += [
+        f"{new} has the value of {old}, which it stands for in the new text" for old, new in names.items()
+    ]
     return notes
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, field, replace
-from types import FrameType
+from types import CellType, FrameType
 from typing import Any
 
 from daifu_bc.analysis import editions
@@ -74,6 +74,7 @@ class Ways:
         moved = self.moved
         if moved is not None and moved.to.flow is not captured.flow:
             stack = moved.to.flow.stacks[moved.to.place] or ()
+            names = frozenset(moved.to.renamed.get(name, name) for name in names)
             return Restarts(moved.to.flow, moved.to.place, stack, names | frozenset(moved.values))
         if self._ended_generator():
             return Restarts(captured.flow, captured.place, captured.items, names, ended=True)
@@ -98,10 +99,14 @@ class Ways:
         # Built and verified now, so that a refusal is told here, and the hold stays.
         continuation_from(flow, start, runs=runs_none(self.captured.frame))
         values: dict[str, object] = {}
+        renamed: dict[str, str] = {}
+        cells: dict[str, CellType] = {}
         if self.moved is not None and flow is self.moved.to.flow:
             self._leave_first(self.moved.to, start)
-            values = self.moved.values
-        return Decision(word, start, flow, last or [], values | (extra or {}))
+            values, renamed, cells = self.moved.values, self.moved.to.renamed, self.moved.to.cells
+        return Decision(
+            word, start, flow, last or [], values | (extra or {}), renamed=renamed, cells=dict(cells)
+        )
 
     def _leave_first(self, to: Transfer, start: Start) -> None:
         """Sees to it that blocks which the new body has not are left by the running one.
