@@ -185,9 +185,11 @@ class FakeHold:
         file: str | None = None,
         name: str | None = None,
         source: str | None = None,
+        line: int | None = None,
         check: bool = False,
     ) -> str:
-        return self._verb("surgery", from_disk, file, name, source, check, decides=False)
+        at = () if line is None else (line,)
+        return self._verb("surgery", from_disk, file, name, source, check, *at, decides=False)
 
 
 def crash(function: Callable[..., object], *arguments: object) -> BaseException:

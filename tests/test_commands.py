@@ -69,6 +69,10 @@ def test_words_that_decide(hold: FakeHold, text: str, call: tuple[object, ...]) 
             "surgery --check C.m <<E\n    def m(self):\n        return 1\nE",
             ("surgery", False, None, "C.m", "def m(self):\n    return 1\n", True),
         ),
+        (
+            "surgery --at 12 --check <<END\n    return 1\nEND",
+            ("surgery", False, None, None, "return 1\n", True, 12),
+        ),
     ],
 )
 def test_surgery(hold: FakeHold, text: str, call: tuple[object, ...]) -> None:
@@ -191,7 +195,10 @@ def test_an_action_from_a_file(hold: FakeHold, tmp_path: Path) -> None:
         ("help retyr", "there is no word `retyr`; did you mean `retry`?"),
         ("surgery no/such/file.py", "there is no file no/such/file.py"),
         ("surgery a b", "takes one FILE or NAME, not 2"),
-        ("surgery --at 3", "does not know --at"),
+        ("surgery --at 3", "needs the new statement"),
+        ("surgery --at x <<END\nx\nEND", "needs the number of a line, not 'x'"),
+        ("surgery --at 3 f <<END\nx\nEND", "no FILE or NAME beside --at LINE"),
+        ("surgery --of f", "does not know --of"),
         ("surgery 'a", "No closing quotation"),
         ("surgery <<END\nx\nEND", "needs a name before it"),
         ("surgery f <<END\ndef f(:\nEND", "this is no Python"),

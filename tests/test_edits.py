@@ -762,3 +762,49 @@ def test_cells_are_taken_back(tmp_path: Path) -> None:
     old, new, _, _ = CASES["a variable of the function around that a neighbour has"]
     ended = run(tmp_path, old, new, "undo\naction n = 1\npass")
     assert ended.stdout.splitlines() == ["(2, 2, 3, 4)"], ended.stderr
+
+
+AT = (
+    PRELUDE
+    + """
+def f(n):
+    total = 0
+    for i in range(2):
+        with Guard(i): total += n // i   # why
+        if total > 100: return None
+    return total
+print(f(6))
+print(f(8))
+print('\\n'.join(log), end='')
+"""
+)
+
+
+def at(line: int, *text: str) -> str:
+    return "\n".join([f"surgery --at {line}", *text]).replace("\n", " <<END\n", 1) + "\nEND\n"
+
+
+def test_one_statement_is_replaced(tmp_path: Path) -> None:
+    # Two of them, one after the other: the second one keeps the first.
+    words = at(14, "say('end')", "return total + 1") + at(12, "with Guard(i): total += n // (i or 2)")
+    ended = run_program(tmp_path, AT, words + "patch\npass\n")
+    assert ended.stdout.splitlines() == [
+        *("10", "13"),
+        *("+ 0", "- 0", "+ 1", "- 1", "end", "+ 0", "- 0", "+ 1", "- 1", "end"),
+    ], ended.stderr
+    assert "+        with Guard(i): total += n // (i or 2)   # why" in ended.stderr
+    assert ended.stderr.count("+    say('end')") == 1
+
+
+def test_a_statement_beside_others_is_replaced(tmp_path: Path) -> None:
+    ended = run_program(
+        tmp_path, AT.replace("with Guard(i): total", "pass; total"), at(12, "x = 1") + "pass\n"
+    )
+    assert "+ 0" not in ended.stdout
+    assert "`pass` goes on at line 12 of the new code: x = 1; total += n // i" in ended.stderr
+    refused = run_program(
+        tmp_path, AT.replace("with Guard(i): total", "pass; total"), at(12, "x = 1", "y = 2")
+    )
+    assert "other statements stand on line 12" in refused.stderr
+    refused = run_program(tmp_path, AT, at(15, "x = 1"))
+    assert "no statement of f begins on line 15. Lines: 10, 11, 12, 13, 14." in refused.stderr

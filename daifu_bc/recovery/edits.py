@@ -17,11 +17,13 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from daifu_bc.analysis import editions, sources
+from daifu_bc.analysis.statements import parse
 from daifu_bc.analysis.trees import compiled, tree_of
 from daifu_bc.errors import Refusal
 from daifu_bc.recovery.capture import Capture
 from daifu_bc.recovery.frames import FrameView
 from daifu_bc.recovery.history import Step, TextChange
+from daifu_bc.recovery.replacing import with_statement
 from daifu_bc.recovery.swap import functions_with
 from daifu_bc.rewrite.barrier import pristine
 
@@ -30,13 +32,17 @@ DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _numbers = itertools.count(1)
 #: The text that a file's functions run now, if a surgery has changed it.
 _current: dict[str, str] = {}
-#: The files of names that were invented for new text.
+#: The files of the code that new text was given for, by the name of that text.
 _origins: dict[str, str] = {}
 
 
 @dataclass(frozen=True)
 class Operation:
-    """What was asked for; see `Hold.surgery`."""
+    """What was asked for; see `Hold.surgery`.
+
+    Attributes:
+        body: the pristine code in which the selected frame goes on.
+    """
 
     captured: Capture
     frames: Sequence[FrameView]
@@ -44,10 +50,14 @@ class Operation:
     file: str | None = None
     name: str | None = None
     source: str | None = None
+    line: int | None = None
+    body: CodeType | None = None
 
     @property
     def title(self) -> str:
         """What it is, in a few words."""
+        if self.line is not None:
+            return f"surgery --at {self.line}"
         if self.name is not None:
             return f"surgery {self.name}"
         return f"surgery {self.file}" if self.file is not None else "surgery"
@@ -77,11 +87,14 @@ class Edit:
 
     def applied(self, step: Step) -> None:
         """Remembers that this text runs now."""
-        step.texts.append(
-            TextChange(_origins.get(self.filename, self.filename), self.old_source, self.new_source)
-        )
+        step.texts.append(TextChange(origin(self.filename), self.old_source, self.new_source))
         if self.new_name == self.filename:
             step.set_item(_current, self.filename, self.new_source)
+
+
+def origin(filename: str) -> str:
+    """The file that code was loaded from, also if a surgery has given it text from elsewhere."""
+    return _origins.get(filename, filename)
 
 
 def edits_of(operation: Operation) -> Iterator[Edit]:
@@ -91,7 +104,9 @@ def edits_of(operation: Operation) -> Iterator[Edit]:
         Refusal: a text cannot be had or read.
     """
     held = next(view for view in operation.frames if view.held)
-    if operation.name is not None:
+    if operation.line is not None:
+        yield _statement_edit(operation, operation.line)
+    elif operation.name is not None:
         yield _definition_edit(operation, held)
     elif operation.file is not None:
         yield _module_edit(held, os.path.abspath(operation.file))
@@ -100,7 +115,9 @@ def edits_of(operation: Operation) -> Iterator[Edit]:
 
 
 def _module_edit(held: FrameView, path: str) -> Edit:
-    return Edit(held.frame.f_globals, held.filename, path, _running_source(held.code) or "", _read(path))
+    if path != held.filename:
+        _origins[path] = origin(held.filename)
+    return Edit(held.frame.f_globals, held.filename, path, running_source(held.code) or "", _read(path))
 
 
 def _disk_edits(operation: Operation, held: FrameView) -> Iterator[Edit]:
@@ -123,7 +140,8 @@ def _disk_edits(operation: Operation, held: FrameView) -> Iterator[Edit]:
             yield Edit(view.frame.f_globals, filename, filename, current, new)
 
 
-def _running_source(code: CodeType) -> str | None:
+def running_source(code: CodeType) -> str | None:
+    """The text that code was made from, if it is known."""
     lines = editions.lines(code)
     return None if lines is None else "\n".join(lines)
 
@@ -146,7 +164,7 @@ def _definition_edit(operation: Operation, held: FrameView) -> Edit:
     text = textwrap.dedent(operation.source or "").strip("\n") + "\n"
     parse_text(text, "<surgery>")
     scope, filename, qualname, function = _find(operation.name, held, operation.frames)
-    old = _running_source(pristine(function.__code__)) if function is not None else _running_source(held.code)
+    old = running_source(pristine(function.__code__)) if function is not None else running_source(held.code)
     if old is None:
         # No source at all: the definition alone stands for the module, on the lines of the old one.
         code = function.__code__ if function is not None else held.code
@@ -165,6 +183,20 @@ def _definition_edit(operation: Operation, held: FrameView) -> Edit:
         first = node.lineno
     new = "\n".join([*lines[: first - 1], *indented, *lines[node.end_lineno or first :]])
     return Edit(scope, filename, _invent(filename, new), old, new, named=function)
+
+
+def _statement_edit(operation: Operation, line: int) -> Edit:
+    """The module's text with one statement replaced."""
+    captured, body = operation.captured, operation.body or operation.captured.code
+    old = running_source(body)
+    tree = parse(body)
+    if old is None or tree is None:
+        raise Refusal(f"there is no source of {body.co_filename} that the running code was made from")
+    new = with_statement(old, tree, body, line, operation.source or "")
+    parse_text(new, "<surgery>")
+    before = running_source(captured.code)
+    filename = captured.code.co_filename
+    return Edit(captured.frame.f_globals, filename, _invent(filename, new), before or old, new)
 
 
 def _in_context(text: str, qualname: str, first: int) -> str:
@@ -188,7 +220,7 @@ def _invent(filename: str, text: str) -> str:
         else os.path.basename(filename)
     )
     name = f"<surgery {next(_numbers)} of {original}>"
-    _origins[name] = _origins.get(filename, filename)
+    _origins[name] = origin(filename)
     linecache.cache[name] = (len(text), None, [line + "\n" for line in text.split("\n")], name)
     return name
 

@@ -254,6 +254,7 @@ class Hold:
         file: str | None = None,
         name: str | None = None,
         source: str | None = None,
+        line: int | None = None,
         check: bool = False,
     ) -> str:
         """Replaces functions by edited ones and says what changed and where it would go on.
@@ -262,12 +263,13 @@ class Hold:
             from_disk: take the source files as they are on disk now.
             file: take this edited copy of the held frame's module.
             name: `f`, `Class.method` or `module.f`, whose new definition `source` is.
-            source: the new definition.
+            source: the new definition, or what takes the place of the statement of `line`.
+            line: a line of the selected frame's function; only the statement that begins there is replaced.
             check: only say what would change.
         """
         ways = self._ways_of_selected()
         operation = Operation(
-            ways.captured, self.frames, from_disk=from_disk, file=file, name=name, source=source
+            ways.captured, self.frames, from_disk, file, name, source, line, body=ways.flow.code
         )
         result = operate(operation, check=check)
         if check:

@@ -164,6 +164,7 @@ class HoldLike(Protocol):
         file: str | None = None,
         name: str | None = None,
         source: str | None = None,
+        line: int | None = None,
         check: bool = False,
     ) -> str:
         """Replace functions by edited ones; say what changed."""

@@ -18,7 +18,7 @@ from daifu_bc.recovery.bodies import flow_of
 from daifu_bc.recovery.capture import Capture
 from daifu_bc.recovery.closures import cells_for_frame, closure_for
 from daifu_bc.recovery.defaults import Defaults, changed_defaults
-from daifu_bc.recovery.edits import Edit, Operation, compile_text, definitions, edits_of, parse_text
+from daifu_bc.recovery.edits import Edit, Operation, compile_text, definitions, edits_of, origin, parse_text
 from daifu_bc.recovery.frames import FrameView
 from daifu_bc.recovery.history import Step
 from daifu_bc.recovery.likeness import counterpart, inside, saying
@@ -271,9 +271,10 @@ def _live(
 ) -> dict[Key, list[CodeType]]:
     """The code objects that the module's functions run, by what they are in the text that runs."""
     by_name: dict[str, list[CodeType]] = {}
-    functions = live_functions(edit.scope, edit.filename)
+    files = {origin(edit.filename)}
     if captured.frame.f_globals is edit.scope:
-        functions += live_functions(edit.scope, captured.code.co_filename)
+        files.add(origin(captured.code.co_filename))
+    functions = live_functions(edit.scope, lambda filename: origin(filename) in files)
     codes = [function.__code__ for function in functions]
     if edit.named is not None:
         codes.append(edit.named.__code__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import CellType, CodeType, FunctionType
 from typing import Any, Final
 
@@ -34,12 +34,12 @@ def functions_with(codes: Iterable[CodeType]) -> dict[int, list[FunctionType]]:
     return found
 
 
-def live_functions(scope: dict[str, Any], filename: str) -> list[FunctionType]:
+def live_functions(scope: dict[str, Any], is_wanted: Callable[[str], bool]) -> list[FunctionType]:
     """The functions of a module that can be reached from its globals, those in classes and closures included.
 
     Args:
         scope: the module's globals.
-        filename: only functions whose code is from this file.
+        is_wanted: whether functions are whose code is from a file.
     """
     seen: set[int] = set()
     result: list[FunctionType] = []
@@ -50,7 +50,7 @@ def live_functions(scope: dict[str, Any], filename: str) -> list[FunctionType]:
             continue
         seen.add(id(thing))
         if isinstance(thing, FunctionType):
-            if thing.__globals__ is scope and thing.__code__.co_filename == filename:
+            if thing.__globals__ is scope and is_wanted(thing.__code__.co_filename):
                 result.append(thing)
             work += [cell.cell_contents for cell in thing.__closure__ or () if _is_filled(cell)]
             wrapped = thing.__dict__.get("__wrapped__")
