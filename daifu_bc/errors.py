@@ -52,12 +52,14 @@ class BlocksFirst(NoPoint):
 
     Args:
         then: how it goes on then, a sentence.
+        target: the instruction at which it goes on then, if that is settled; else -1.
     """
 
     slug = "blocks-first"
 
-    def __init__(self, then: str) -> None:
+    def __init__(self, then: str, target: int = -1) -> None:
         self.then = then
+        self.target = target
         super().__init__("a `finally` has to run first", remedy="Choose a line inside the `try`.")
 
 

@@ -206,3 +206,131 @@ def test_a_frame_that_cannot_go_on_says_why(case: str, tmp_path: Path) -> None:
     assert reason in ended.stderr
     assert "ValueError: 2" in ended.stderr
     assert ended.returncode == 1
+
+
+LOOPS = """
+log, bad = [], {2}
+class Guard:
+    def __enter__(self): pass
+    def __exit__(self, *exc): log.append('exit')
+def leaf(i):
+    if i in bad: raise ValueError(i)
+    return i
+def nested():
+    r = []
+    for a in 'xy':
+        n = 0
+        while n < 3:
+            n += 1
+            try:
+                r.append((a, leaf(n)))
+            finally:
+                log.append(n)
+        log.append('behind')
+    return r
+def alone():
+    n, r = 0, []
+    while n < 3:
+        n += 1
+        try:
+            r.append(leaf(n))
+        finally:
+            for q in (1,): log.append('fin')
+    return r
+def group(i):
+    if i in bad: raise ExceptionGroup('g', [ValueError(i), KeyError(1)])
+    return i
+def star(i):
+    try:
+        return group(i)
+    except* KeyError:
+        log.append('key')
+        raise
+def starred():
+    return [one for one in map(star_or_none, (1, 2, 3))]
+def star_or_none(i):
+    result = star(i)
+    return result
+def rethrown():
+    r = []
+    for i in (1, 2, 3):
+        r.append(translating(i))
+    return r
+def translating(i):
+    try:
+        return leaf(i)
+    except ValueError as error:
+        raise RuntimeError('other') from error
+def cleaning(i):
+    try:
+        return leaf(i)
+    finally:
+        if i in bad: leaf(i)
+def cleaned():
+    r = []
+    for i in (1, 2, 3):
+        r.append(cleaning(i))
+    return r
+"""
+
+LOOP_CASES: dict[str, tuple[str, str, object, list[object]]] = {
+    "skip loop through a finally": (
+        "nested()",
+        "frame nested\nskip loop\n---\nframe nested\nskip loop",
+        [("x", 1), ("y", 1)],
+        [1, 2, "behind", 1, 2, "behind"],
+    ),
+    "skip body through a finally": (
+        "nested()",
+        "frame nested\nskip body\n---\nframe nested\nskip body",
+        [("x", 1), ("x", 3), ("y", 1), ("y", 3)],
+        [1, 2, 3, "behind", 1, 2, 3, "behind"],
+    ),
+    "skip loop through a finally with a loop of its own": (
+        "alone()",
+        "frame alone\nskip loop",
+        [1],
+        ["fin", "fin"],
+    ),
+    "skip body through a finally with a loop of its own": (
+        "alone()",
+        "frame alone\nskip body",
+        [1, 3],
+        ["fin", "fin", "fin"],
+    ),
+    "through except star": ("starred()", "frame star_or_none\nreturn 0", [1, 0, 3], ["key"]),
+    "through a translation": ("rethrown()", "frame rethrown\nskip", [1, 3], []),
+    "a crash on the way out is held itself": (
+        "cleaned()",
+        "frame cleaned\nskip\n---\naction bad.clear()\npass",
+        [1, 3],
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LOOP_CASES)
+def test_what_lies_between_is_left(case: str, tmp_path: Path) -> None:
+    call, words, result, log = LOOP_CASES[case]
+    (tmp_path / "program.py").write_text(f"{LOOPS}print([{call}, log])\n")
+    (tmp_path / "playbook").write_text(words + "\n")
+    ended = subprocess.run(
+        [
+            sys.executable,
+            "-X",
+            "faulthandler",
+            "-m",
+            "daifu_bc",
+            "run",
+            "--playbook",
+            "playbook",
+            "program.py",
+        ],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(Path(__file__).parent.parent), "PATH": ""},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.stdout == f"{[result, log]}\n", ended.stderr

@@ -145,6 +145,14 @@ def leave_alone(exception: BaseException) -> None:
     memory.verdict = _LET_GO
 
 
+def hold_again(exception: BaseException) -> None:
+    """Takes `leave_alone` back."""
+    memory = memories.get(get_ident())
+    if memory is not None:
+        memory.let_go.pop(id(exception), None)
+        memory.exception = 0
+
+
 def was_let_go(
     memory: Memory, exception: BaseException, frame: FrameType, traceback: TracebackType | None
 ) -> Verdict | None:

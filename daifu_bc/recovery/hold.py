@@ -159,9 +159,11 @@ class Hold:
         ways = self._ways_of_selected()
         view, moved = self.selected, ways.moved
 
+        settled = -1
+
         def decide(captured: Capture, exception: BaseException) -> Decision:
-            inner = inner_frame(captured.frame, exception)
-            return choose(Ways(captured, exception, inner, moved))[0]
+            arrived = Ways(captured, exception, inner_frame(captured.frame, exception), moved)
+            return (choose(arrived) if settled < 0 else arrived.at(settled))[0]
 
         crashed_here = self.crashed and view is self._held
         what = "" if view is self._held else f"what {view.name} has called"
@@ -171,7 +173,8 @@ class Hold:
                 self.decision = decision
                 return text
         except BlocksFirst as first:
-            text = first.then
+            # What is the innermost loop, say, is another question once blocks have been left.
+            settled, text = first.target, first.then
             what = what or "the blocks around the statement"
         if not self.crashed:
             self._only_taken_by_us(view)

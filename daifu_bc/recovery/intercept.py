@@ -10,14 +10,15 @@ from collections.abc import Callable, Iterable
 from types import FrameType
 
 from daifu_bc.analysis.code import cells_at_start
-from daifu_bc.errors import NoPoint
+from daifu_bc.analysis.items import SAVED
+from daifu_bc.errors import BlocksFirst, Refusal
 from daifu_bc.recovery import boundaries, journal, moving, observers, policy, signals, unwinding
 from daifu_bc.recovery import verdict as verdicts
-from daifu_bc.recovery.answers import Verdict, leave_alone
+from daifu_bc.recovery.answers import Verdict, hold_again, leave_alone
 from daifu_bc.recovery.attributes import traceback_of
 from daifu_bc.recovery.bodies import continuation_from, continuation_of, located, runs_none
 from daifu_bc.recovery.capture import Capture, capture
-from daifu_bc.recovery.decision import Decision
+from daifu_bc.recovery.decision import Decision, Unwinding
 from daifu_bc.recovery.hold import Hold, let_pass
 from daifu_bc.recovery.resume import Handover, Passage, note_crash, read_locals, trimmed
 from daifu_bc.recovery.verdict import judge
@@ -45,11 +46,15 @@ def intercept(_module: object, exception: BaseException) -> Handover | None:
         if observers.present:
             watch_again = observers.pause()
         frame = sys._getframe(1)
-        if unwinding.under_way() is not None:
-            handover = _arrived(frame, exception)
-            if handover is not None:
+        sought = unwinding.under_way()
+        failed = ""
+        if sought is not None and unwinding.carries(exception, sought.exception):
+            handover, failed = _arrived(sought, frame, exception)
+            if handover is not None or (not failed and _passes(sought, frame, exception)):
                 return handover
         verdict = judge(exception, frame)
+        if failed and verdict.hold:
+            verdict = verdict._replace(reasons=(failed, *verdict.reasons))
         return _hold(frame, exception, verdict) if verdict.hold else None
     except (RecursionError, MemoryError):  # there is no room for us
         return None
@@ -87,28 +92,49 @@ def _hold(frame: FrameType, exception: BaseException, verdict: Verdict) -> Hando
     return goes_on
 
 
-def _arrived(frame: FrameType, exception: BaseException) -> Handover | None:
-    """How a frame goes on that a person has chosen further in; None if it is not this one, or not here."""
-    sought = unwinding.under_way()
-    if sought is None or not unwinding.carries(exception, sought.exception):
-        return None
+def _arrived(sought: Unwinding, frame: FrameType, exception: BaseException) -> tuple[Handover | None, str]:
+    """How a frame goes on that a person has chosen further in, or why it cannot; neither if it is not this one, or not here."""
     if frame is not sought.frame:
-        if not unwinding.is_on_stack(sought.frame, frame):  # it could not go on, and has been left
-            unwinding.end()
-        return None
+        if unwinding.is_on_stack(sought.frame, frame):
+            return None, ""
+        return None, _lost(sought, exception, "it has been left before it could go on")
     with signals.guarded():
         captured = capture(frame, exception, left=sought.left)
         try:
             decision = sought.decide(captured, exception)
             with room_to_work(exception):
                 handover = _prepare(captured, decision)
-        except NoPoint:  # a `finally` has to run first; there is another barrier around it
+        except BlocksFirst:  # there is another barrier around the block
             sought.left = True
-            return None
+            return None, ""
+        except Refusal as refusal:
+            return None, _lost(sought, exception, str(refusal))
         unwinding.end()
         _clear_dead_frames(frame, exception)
         signals.going_on()
-    return handover
+    return handover, ""
+
+
+def _lost(sought: Unwinding, exception: BaseException, reason: str) -> str:
+    """The exception is held again, as the frame that was chosen cannot go on; a sentence that says so."""
+    unwinding.end()
+    hold_again(exception)
+    return f"`{sought.frame.f_code.co_qualname}` could not go on as it was told: {reason}"
+
+
+def _passes(sought: Unwinding, frame: FrameType, exception: BaseException) -> bool:
+    """Whether this is what takes the frames down, and no new crash: it, or what a clause has raised in its place."""
+    if any(unwinding.is_same(exception, known) for known in (sought.exception, *sought.instead)):
+        return True
+    entry = traceback_of(exception)
+    if entry is None or entry.tb_frame is not frame or entry.tb_next is not None:
+        return False
+    captured = capture(frame, exception)
+    flow, place = captured.flow, captured.place
+    if flow.instructions[place].name != "RAISE_VARARGS" or SAVED not in flow.kinds(place):
+        return False
+    sought.instead.append(exception)
+    return True
 
 
 def _was_told_to_go(exception: BaseException) -> bool:

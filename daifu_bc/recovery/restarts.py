@@ -145,7 +145,7 @@ class Restarts:
             entry = handler.outer
         return found
 
-    def _fits(self, place: int) -> bool:
+    def fits(self, place: int) -> bool:
         """Whether all that lies on the stack at a place has been kept."""
         stack = self.flow.stacks[place]
         return stack is not None and len(stack) <= len(self.held) and stack == self.held[: len(stack)]
@@ -296,7 +296,7 @@ class Restarts:
             raise NoPoint(
                 f"no statement of {self.flow.code.co_name} begins on line {line}", remedy=f"Lines: {some}."
             )
-        fitting = [place for place in starts if self._fits(place)]
+        fitting = [place for place in starts if self.fits(place)]
         if not fitting:
             raise NoPoint(
                 f"line {line} lies inside a loop, a `with`, an `except` or a `finally` that is not being run now",
@@ -327,7 +327,7 @@ class Restarts:
         return Start(starts[0], self.open, self.bound & parameters(self.flow.code))
 
     def _open(self, place: int) -> bool:
-        return self.statements.is_start(place) and self._fits(place) and not self.finally_between(place)
+        return self.statements.is_start(place) and self.fits(place) and not self.finally_between(place)
 
     # -- return, raise -------------------------------------------------------------------------------------------
 

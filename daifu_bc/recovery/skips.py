@@ -93,7 +93,7 @@ class Skip:
 
     def _checked(self, place: int, then: str) -> Start:
         if self.restarts.finally_between(place):
-            raise BlocksFirst(then)
+            raise BlocksFirst(then, place)
         return self.restarts.start_at(place)
 
     def _loop(self) -> Statement:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from types import FrameType
 
-from daifu_bc.recovery.attributes import cause_of, context_of
+from daifu_bc.recovery.attributes import cause_of, context_of, members_of
 from daifu_bc.recovery.decision import Unwinding
 
 _MOST_LINKS = 100
@@ -46,10 +46,31 @@ def carries(exception: BaseException, sought: BaseException) -> bool:
         if not work:
             return False
         one = work.pop()
-        if one is sought:
+        if is_same(one, sought):
             return True
         work += [other for other in (context_of(one), cause_of(one)) if other is not None]
     return False
+
+
+def is_same(exception: BaseException, sought: BaseException) -> bool:
+    """Whether an exception is the one sought, or a group that `except*` has made of it or of a part of it."""
+    if exception is sought:
+        return True
+    parts = {id(part) for part in _parts(sought)}
+    return isinstance(exception, BaseExceptionGroup) and any(id(part) in parts for part in _parts(exception))
+
+
+def _parts(exception: BaseException) -> list[BaseException]:
+    """The exceptions in a group, those in its groups included; the exception itself if it is none."""
+    found: list[BaseException] = []
+    work = [exception]
+    while work:
+        one = work.pop()
+        if isinstance(one, BaseExceptionGroup):
+            work += members_of(one)
+        else:
+            found.append(one)
+    return found
 
 
 def is_on_stack(frame: FrameType, inner: FrameType) -> bool:

@@ -180,6 +180,18 @@ class Ways:
         start = self._restarts().goto(line)
         return self._decided("goto", start), self._going_on(start)
 
+    def at(self, place: int) -> Way:
+        """At a place that was settled before blocks were left.
+
+        Raises:
+            BlocksFirst: some are still open.
+        """
+        restarts = self._restarts()
+        if not restarts.fits(place) or restarts.finally_between(place):
+            raise BlocksFirst("going on", place)
+        start = restarts.start_at(place)
+        return self._decided("goto", start), self._going_on(start)
+
     def restart(self) -> Way:
         """At the first statement of the function, with its parameters as they are now."""
         start = self._restarts().restart()
