@@ -8,6 +8,7 @@ import functools
 import gc
 import inspect
 import pickle
+import subprocess
 import sys
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -440,3 +441,28 @@ def test_frozen_objects_are_found_by_walking(project: Project) -> None:
 def test_code_that_stays_as_it_is() -> None:
     code = compile("", "<empty>", "exec")
     assert vaccinated(code) is code
+
+
+def test_a_forked_child_whose_library_is_vaccinated_asks_once_whether_anybody_answers(tmp_path: Path) -> None:
+    # `os.environ.get` raises and catches a KeyError in vaccinated code, and it is what the asking itself calls.
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os, daifu_bc\n"
+        "@daifu_bc.vaccinate(scope='all')\n"
+        "def main():\n"
+        "    child = os.fork()\n"
+        "    if not child:\n"
+        "        os._exit(7 if os.environ.get('NOT THERE') is None else 1)\n"
+        "    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])\n"
+        "print(main())\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-X", "frozen_modules=off", str(program)],
+        env={"PYTHONPATH": str(Path(__file__).parent.parent), "PATH": ""},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.stdout == "7\n", ended.stderr

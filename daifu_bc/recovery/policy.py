@@ -16,7 +16,7 @@ from typing import Literal, TextIO, cast
 from daifu_bc.errors import UsageError
 from daifu_bc.recovery import journal
 from daifu_bc.recovery.interface import HoldLike, Responder
-from daifu_bc.recovery.working import came_from_outside
+from daifu_bc.recovery.working import came_from_outside, working
 
 PLAYBOOK_VARIABLE = "DAIFU_PLAYBOOK"
 
@@ -115,14 +115,19 @@ def somebody_answers() -> bool:
     global _nobody
     if _playbook is not None:
         return True
-    if _nobody == os.getpid():
+    if _nobody == os.getpid() or working.busy:
         return False
-    if os.environ.get(PLAYBOOK_VARIABLE) and "playbook" in _factories:
-        return True
-    if "terminal" in _factories and at_terminal():
-        return True
-    _nobody = os.getpid()
-    return False
+    # Where the standard library is vaccinated too, what is asked here meets barriers, which ask again.
+    working.busy = True
+    try:
+        if os.environ.get(PLAYBOOK_VARIABLE) and "playbook" in _factories:
+            return True
+        if "terminal" in _factories and at_terminal():
+            return True
+        _nobody = os.getpid()
+        return False
+    finally:
+        working.busy = False
 
 
 def asks_again() -> bool:
