@@ -9,7 +9,16 @@ from collections.abc import Callable
 from daifu_bc.frontends import render
 from daifu_bc.frontends.script import ScriptError
 from daifu_bc.frontends.values import inline, printable, show
-from daifu_bc.frontends.word import Answer, Request, Word, check_python, no_body, takes_nothing, whole_number
+from daifu_bc.frontends.word import (
+    Answer,
+    Request,
+    Word,
+    check_python,
+    no_body,
+    refuse,
+    takes_nothing,
+    whole_number,
+)
 from daifu_bc.recovery.interface import FrameLike, HoldLike
 
 #: Lines that `list LINE` shows before and after it.
@@ -64,9 +73,15 @@ def _list(hold: HoldLike, request: Request) -> str:
     match = LIST_ARGUMENT.fullmatch(request.argument)
     assert match is not None
     first = int(match["first"])
-    if match["last"] is None:
-        return render.surroundings(frame, first - AROUND, first + AROUND)
-    return render.surroundings(frame, first, int(match["last"]))
+    last = first if match["last"] is None else int(match["last"])
+    lines = [number for number, _ in frame.source or ()]
+    if lines and not any(first <= number <= last for number in lines):
+        raise refuse(
+            f"{frame.name} has no such line: it is lines {lines[0]} to {lines[-1]}",
+            "`frame NAME` selects another function.",
+        )
+    around = AROUND if match["last"] is None else 0
+    return render.surroundings(frame, first - around, last + around)
 
 
 def _locals(hold: HoldLike, _request: Request) -> str:

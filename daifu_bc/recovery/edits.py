@@ -162,8 +162,14 @@ def _definition_edit(operation: Operation, held: FrameView) -> Edit:
     """The module's text with one definition replaced."""
     assert operation.name is not None
     text = textwrap.dedent(operation.source or "").strip("\n") + "\n"
-    parse_text(text, "<surgery>")
+    tree = parse_text(text, "<surgery>")
     scope, filename, qualname, function = _find(operation.name, held, operation.frames)
+    wanted = qualname.rpartition(".")[2]
+    if not any(isinstance(node, DEFINITIONS) and node.name == wanted for node in tree.body):
+        raise Refusal(
+            f"the new text does not define {wanted}",
+            remedy=f"It has to be `def {wanted}(...): ...`, with what else it needs.",
+        )
     old = running_source(pristine(function.__code__)) if function is not None else running_source(held.code)
     if old is None:
         # No source at all: the definition alone stands for the module, on the lines of the old one.

@@ -123,7 +123,9 @@ def _notes(aligned: Aligned, names: dict[str, str], *, exits: bool = False) -> l
         notes.append(f"the statements from line {first} on run again; `goto {aligned.again}` leaves them out")
     if aligned.passed:
         lines = ", ".join(map(str, aligned.passed))
-        notes.append(f"line {lines} changed too, and ran already: not run again by itself")
+        notes.append(
+            f"line {lines} changed too, and ran already: not run again by itself; `goto {aligned.passed[0]}` does"
+        )
     notes += [
         f"{new} has the value of {old}, which it stands for in the new text" for old, new in names.items()
     ]
