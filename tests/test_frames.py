@@ -309,12 +309,11 @@ LOOP_CASES: dict[str, tuple[str, str, object, list[object]]] = {
 }
 
 
-@pytest.mark.parametrize("case", LOOP_CASES)
-def test_what_lies_between_is_left(case: str, tmp_path: Path) -> None:
-    call, words, result, log = LOOP_CASES[case]
-    (tmp_path / "program.py").write_text(f"{LOOPS}print([{call}, log])\n")
-    (tmp_path / "playbook").write_text(words + "\n")
-    ended = subprocess.run(
+def started(program: str, words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a program, its holds answered by the words."""
+    (folder / "program.py").write_text(program)
+    (folder / "playbook").write_text(words + "\n")
+    return subprocess.run(
         [
             sys.executable,
             "-X",
@@ -326,11 +325,96 @@ def test_what_lies_between_is_left(case: str, tmp_path: Path) -> None:
             "playbook",
             "program.py",
         ],
-        cwd=tmp_path,
+        cwd=folder,
         env={"PYTHONPATH": str(Path(__file__).parent.parent), "PATH": ""},
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
+
+
+@pytest.mark.parametrize("case", LOOP_CASES)
+def test_what_lies_between_is_left(case: str, tmp_path: Path) -> None:
+    call, words, result, log = LOOP_CASES[case]
+    ended = started(f"{LOOPS}print([{call}, log])\n", words, tmp_path)
     assert ended.stdout == f"{[result, log]}\n", ended.stderr
+
+
+LEAKS = """
+import asyncio, gc, weakref
+gc.disable()
+references = []
+class Watched:
+    def __init__(self): references.append(weakref.ref(self))
+class WatchedError(ValueError):
+    pass
+def alive(): return sum(reference() is not None for reference in references)
+bad = {2}
+def leaf(i):
+    x = Watched()
+    if i in bad:
+        error = WatchedError(i)
+        references.append(weakref.ref(error))
+        raise error
+    return i
+def mid(i):
+    b = Watched()
+    return leaf(i)
+def outer():
+    r = []
+    for i in (1, 2, 3):
+        r.append(mid(i))
+        print(alive())
+    return r
+def cells():
+    b = Watched()
+    k = lambda: b
+    for i in (1, 2, 3): leaf(i)
+    k = b = None
+    return alive()
+async def numbers():
+    for i in (1, 2, 3):
+        await asyncio.sleep(0)
+        yield leaf(i)
+async def looped():
+    return [number async for number in numbers()]
+"""
+
+LEAK_CASES = {
+    "a frame further out": ("outer()", "frame outer\naction bad.clear()\npass", "[1, 2, 3]"),
+    "surgery": (
+        "outer()",
+        "surgery leaf <<END\ndef leaf(i):\n    x = Watched()\n    y = i * 10\n    return y\nEND\npass",
+        "[1, 20, 30]",
+    ),
+    "surgery of what moves": (
+        "outer()",
+        "surgery mid <<END\ndef mid(i):\n    b = Watched()\n    c = leaf(i)\n    return c * 10\nEND\naction bad.clear()\npass",
+        "[1, 2, 30]",
+    ),
+    "undo": (
+        "outer()",
+        "surgery leaf <<END\ndef leaf(i):\n    return 0\nEND\nundo\naction bad.clear()\nframe outer\npass",
+        "[1, 2, 3]",
+    ),
+    "cells of a restart": ("cells()", "frame cells\naction bad.clear()\nrestart", "0"),
+}
+
+
+@pytest.mark.parametrize("case", LEAK_CASES)
+def test_nothing_dead_is_kept_alive(case: str, tmp_path: Path) -> None:
+    call, words, result = LEAK_CASES[case]
+    ended = started(f"{LEAKS}print({call})\n", words, tmp_path)
+    *counts, last = ended.stdout.splitlines() or [ended.stderr]
+    assert last == result, ended.stderr
+    assert set(counts) <= {"0"}
+
+
+def test_an_asynchronous_generator_that_has_ended_is_said(tmp_path: Path) -> None:
+    program = LEAKS + (
+        "async def main():\n    async for number in numbers():\n        print(number)\nasyncio.run(main())\n"
+    )
+    ended = started(program, "frame main\naction bad.clear()\npass", tmp_path)
+    assert "would give no more" in ended.stderr
+    assert ended.stdout == "1\n"

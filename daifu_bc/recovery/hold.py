@@ -228,6 +228,8 @@ class Hold:
             if always:
                 let_pass.add(self.site)
             self.decision = Decision("raise")
+            if not self.crashed:
+                return "going on"
             return f"{type(self.exception).__name__} goes on"
         self._ways_of_selected()
         value: object = signals.raised_by_handler(expression)

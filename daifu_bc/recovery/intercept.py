@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import inspect
 import sys
 import threading
 import traceback
@@ -15,7 +17,7 @@ from daifu_bc.errors import BlocksFirst, Refusal
 from daifu_bc.recovery import boundaries, journal, moving, observers, policy, signals, unwinding
 from daifu_bc.recovery import verdict as verdicts
 from daifu_bc.recovery.answers import Verdict, hold_again, leave_alone
-from daifu_bc.recovery.attributes import traceback_of
+from daifu_bc.recovery.attributes import cause_of, traceback_of
 from daifu_bc.recovery.bodies import continuation_from, continuation_of, located, runs_none
 from daifu_bc.recovery.capture import Capture, capture
 from daifu_bc.recovery.decision import Decision, Unwinding
@@ -28,6 +30,7 @@ from daifu_bc.recovery.working import came_from_outside, room_to_work, working
 _CONTROL_FLOW = frozenset({StopIteration, StopAsyncIteration, GeneratorExit, SystemExit})
 #: Whether a run has gone on anywhere; until then there is nothing to be taken out of a traceback.
 _gone_on = False
+_SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _told = threading.Lock()
 _reported: set[str] = set()
 
@@ -131,7 +134,11 @@ def _passes(sought: Unwinding, frame: FrameType, exception: BaseException) -> bo
         return False
     captured = capture(frame, exception)
     flow, place = captured.flow, captured.place
-    if flow.instructions[place].name != "RAISE_VARARGS" or SAVED not in flow.kinds(place):
+    if flow.instructions[place].name != "RAISE_VARARGS":
+        return False
+    cause = cause_of(exception)
+    meant = cause is not None and unwinding.is_same(cause, sought.exception)
+    if not meant and SAVED not in flow.kinds(place):
         return False
     sought.instead.append(exception)
     return True
@@ -200,11 +207,11 @@ def _clear_dead_frames(frame: FrameType, exception: BaseException) -> None:
     while entry is not None and entry.tb_frame is not frame:
         entry = entry.tb_next
     while entry is not None:
-        if entry.tb_frame is not frame and entry.tb_frame.f_back is None:
-            try:
+        # Up to 3.12 a generator that is suspended would be closed.
+        if entry.tb_frame is not frame and not entry.tb_frame.f_code.co_flags & _SUSPENDS:
+            with contextlib.suppress(RuntimeError):  # it runs elsewhere
                 entry.tb_frame.clear()
-            except RuntimeError:  # it runs elsewhere, or is a suspended generator
-                pass
+                _ = entry.tb_frame.f_locals  # up to 3.12 a snapshot, which is taken anew
         entry = entry.tb_next
     if isinstance(exception, MemoryError):
         gc.collect()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from types import AsyncGeneratorType, CodeType, CoroutineType, FrameType, GeneratorType
 
@@ -111,28 +111,31 @@ def goes_on(body: CodeType, code: CodeType) -> None:
         _watch.add_code(code)
 
 
-def _active(codes: list[CodeType]) -> Iterator[FrameType]:
+def _active(codes: list[CodeType]) -> list[FrameType]:
     """The frames that run one of these code objects: on the stacks of all threads, and suspended ones."""
     wanted = {id(code) for code in codes}
-    seen = set()
+    found: list[FrameType] = []
+    frame: FrameType | None = None
     for inner in sys._current_frames().values():
-        frame: FrameType | None = inner
+        frame = inner
         while frame is not None:
             if id(frame.f_code) in wanted:
-                seen.add(frame)
+                found.append(frame)
             frame = frame.f_back
-    yield from seen
+    # This function's own frame was among them: a frame that refers to itself keeps all frames around it alive.
+    del frame, inner
     for thing in gc.get_referrers(*codes):
         kind = type(thing)
-        found: FrameType | None = None
+        waiting: FrameType | None = None
         if kind is GeneratorType:
-            found = thing.gi_frame
+            waiting = thing.gi_frame
         elif kind is CoroutineType:
-            found = thing.cr_frame
+            waiting = thing.cr_frame
         elif kind is AsyncGeneratorType:
-            found = thing.ag_frame
-        if found is not None and found not in seen:
-            yield found
+            waiting = thing.ag_frame
+        if waiting is not None and waiting not in found:
+            found.append(waiting)
+    return found
 
 
 def _reached(frame: FrameType) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import tokenize
 from collections.abc import Iterable, Iterator
 
 from daifu_bc.recovery.history import Step
@@ -87,9 +88,11 @@ def _positions(before: list[str], here: list[str]) -> dict[int, int]:
 
 def _read(name: str) -> str | None:
     try:
-        with open(name, encoding="utf-8", newline="") as file:
+        with open(name, "rb") as file:
+            encoding, _ = tokenize.detect_encoding(file.readline)
+        with open(name, encoding=encoding, newline="") as file:
             return file.read()
-    except (OSError, ValueError):
+    except (OSError, ValueError, SyntaxError):
         return None
 
 

@@ -8,6 +8,7 @@ to the thread and is empty again before the first instruction of the body runs: 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import sys
@@ -15,7 +16,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import CellType, CodeType, FrameType, FunctionType, MethodType
-from typing import Any
+from typing import Any, Final
 
 from daifu_bc import pyversion
 from daifu_bc.analysis.code import cells_at_start
@@ -155,9 +156,9 @@ def _arrange(passage: Passage, handed: list[Any]) -> list[object]:
         else:
             items.append(value)
     items.reverse()
-    cells = {
-        name: cell for name, cell in zip(passage.cells, places, strict=False) if name not in passage.fresh
-    }
+    cells = dict(zip(passage.cells, places, strict=False))
+    handed.clear()
+    gone = {name: cells.pop(name) for name in passage.fresh & cells.keys()}
     cells.update(passage.further)
     passage.further = {}
     code = continuation.located.flow.code
@@ -169,6 +170,8 @@ def _arrange(passage: Passage, handed: list[Any]) -> list[object]:
         else:
             slots.append(cells[name].cell_contents if name in cells else passage.values[name])
     passage.values.clear()
+    for name in list(gone):
+        _let_go_of(gone, name)
     state: list[object] = [tuple(slots)] if slots else []
     start = continuation.start
     wanted = sum(1 for kind, _ in start.stack if kind not in (INDEX, EXIT_SELF))
@@ -179,6 +182,24 @@ def _arrange(passage: Passage, handed: list[Any]) -> list[object]:
     if code.co_freevars:
         state.append(tuple(cells[name] if name in cells else _cell({}, name) for name in code.co_freevars))
     return state
+
+
+def _let_go_of(cells: dict[str, Any], name: str) -> None:
+    """Takes a cell out, and empties it if nobody has it but the dead frame, whose slot cannot be emptied."""
+    cell = cells.pop(name)
+    if sys.getrefcount(cell) <= _REFERENCES_OF_ITS_OWN:
+        with contextlib.suppress(ValueError):
+            del cell.cell_contents
+
+
+def _count(cells: dict[str, Any], name: str) -> int:
+    cell = cells.pop(name)
+    return sys.getrefcount(cell)
+
+
+_slot: Final = [CellType()]
+#: What is counted of a cell that has one owner.
+_REFERENCES_OF_ITS_OWN: Final = _count({"": _slot[0]}, "")
 
 
 def _cell(values: dict[str, object], name: str) -> CellType:

@@ -98,9 +98,10 @@ class _Tracing:
     def add(self, frames: Iterable[FrameType]) -> int:
         count = 0
         wanted = {id(frame) for frame in frames}
-        for thread, inner in sys._current_frames().items():
+        # Not by items: this function's own frame is among them, and would refer to itself.
+        for thread in list(sys._current_frames()):
             here: set[int] = set()
-            frame: FrameType | None = inner
+            frame: FrameType | None = sys._current_frames().get(thread)
             while frame is not None:
                 if id(frame) in wanted:
                     here.add(id(frame))
@@ -110,7 +111,7 @@ class _Tracing:
             self._frames.setdefault(thread, set()).update(here)
             count += len(here)
             if thread == threading.get_ident():
-                self._begin(inner)
+                self._begin(sys._getframe(1))
             else:
                 boundaries.from_outside(thread, self._begin)
         return count

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 from dataclasses import dataclass, field, replace
 from types import CellType, FrameType
@@ -83,9 +84,14 @@ class Ways:
 
     def _ended_generator(self) -> bool:
         """Whether a loop asked a generator for its next element, and that generator has ended by the exception."""
-        if self.captured.flow.instructions[self.captured.place].name != "FOR_ITER":
+        if self._inner is None:
             return False
-        return self._inner is not None and bool(self._inner.f_code.co_flags & inspect.CO_GENERATOR)
+        flow, place = self.captured.flow, self.captured.place
+        if self._inner.f_code.co_flags & inspect.CO_ASYNC_GENERATOR:
+            statement = statements_of(flow).of[place]
+            return statement is not None and isinstance(statement.node, ast.AsyncFor)
+        generator = bool(self._inner.f_code.co_flags & inspect.CO_GENERATOR)
+        return generator and flow.instructions[place].name == "FOR_ITER"
 
     def _decided(
         self,
