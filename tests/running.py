@@ -19,7 +19,14 @@ class Ended(NamedTuple):
     stderr: str
 
 
-def run(folder: Path, program: str, playbook: str = "", *options: str, **environment: str) -> Ended:
+def run(
+    folder: Path,
+    program: str,
+    playbook: str = "",
+    *options: str,
+    script: str = "program.py",
+    **environment: str,
+) -> Ended:
     """Run a program as `program.py` in a folder.
 
     Args:
@@ -27,6 +34,7 @@ def run(folder: Path, program: str, playbook: str = "", *options: str, **environ
         program: its text.
         playbook: the playbook's text; none without.
         options: further ones of `daifu run`.
+        script: what to run, if not that.
         environment: variables.
     """
     (folder / "program.py").write_text(program)
@@ -34,7 +42,7 @@ def run(folder: Path, program: str, playbook: str = "", *options: str, **environ
         (folder / "playbook").write_text(playbook)
         options = ("--playbook", "playbook", *options)
     result = subprocess.run(
-        [sys.executable, "-X", "faulthandler", "-m", "daifu_bc", "run", *options, "program.py"],
+        [sys.executable, "-X", "faulthandler", "-m", "daifu_bc", "run", *options, script],
         cwd=folder,
         env={
             **os.environ,

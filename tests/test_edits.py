@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import py_compile
 import textwrap
 from pathlib import Path
 
@@ -808,3 +809,133 @@ def test_a_statement_beside_others_is_replaced(tmp_path: Path) -> None:
     assert "other statements stand on line 12" in refused.stderr
     refused = run_program(tmp_path, AT, at(15, "x = 1"))
     assert "no statement of f begins on line 15. Lines: 10, 11, 12, 13, 14." in refused.stderr
+
+
+SOURCELESS = """
+def f(n):
+    total, kept = 0, [lambda: 1]
+    for i in range(2):
+        with Guard(i):
+            say('a', i)
+            total += n // i
+    if total > 1:
+        total -= missing
+    return total
+def g(n):
+    count = 0
+    def more(k):
+        nonlocal count
+        count += k
+        return count // k
+    try:
+        more(n)
+    finally:
+        say('finally', count)
+    x = int('x' * n)
+    return x, count
+def h(n):
+    y = n // 0
+    z = y
+    return z
+def numbers(n):
+    yield 1 // n
+    yield 2
+print(f(6), f(8))
+print(g(0), g(3))
+print(h(1), h(2))
+print(list(numbers(0)))
+print(*log, sep='|')
+"""
+
+
+def run_sourceless(folder: Path, words: str, program: str = SOURCELESS) -> Ended:
+    """Run a program of which there is only the compiled file."""
+    source = folder / "source.py"
+    source.write_text(PRELUDE + program)
+    py_compile.compile(str(source), str(folder / "program.pyc"), doraise=True)
+    source.unlink()
+    return run_program(folder, "", words, script="program.pyc")
+
+
+def test_a_statement_is_replaced_without_source(tmp_path: Path) -> None:
+    words = [
+        at(
+            14,
+            "try:",
+            "    total += [k for k in (n // i,)][0]",
+            "except ZeroDivisionError:",
+            "    say('zero', total)",
+        ),
+        at(16, "tail = 5", "for tail in range(3):", "    if tail: total -= tail", "del tail"),
+        "pass\n---\n",
+        at(23, "count += k", "return (lambda: count)() // (k or 1)"),
+        "patch\npass\n---\n",
+        at(28, "x = 7"),
+        "pass\n---\n",
+        at(31, "if n > 1: y = n"),
+        "pass\n---\n",
+        "action z = 'unbound'\ngoto 33\n---\n",
+        at(35, "say('generator', n)"),
+        "pass\n",
+    ]
+    ended = run_sourceless(tmp_path, "".join(words))
+    assert ended.stdout.splitlines() == [
+        *("3 5", "(7, 0) (7, 3)", "unbound 2", "[2]"),
+        "+ 0|a 0|zero 0|- 0|+ 1|a 1|- 1|+ 0|a 0|zero 0|- 0|+ 1|a 1|- 1|finally 0|finally 3|generator 0",
+    ], ended.stderr
+
+
+NOT_PLACED = {
+    "a break": (at(14, "break"), "`break` and `continue` of a loop around it need source"),
+    "a return in a with": (at(14, "return 1"), "a `return` cannot leave the blocks around it"),
+    "a yield": (at(14, "x = yield"), "cannot have `yield` or `await`"),
+    "a cell": (at(14, "later = lambda: n"), "a function in the new text uses n"),
+    "no statement": (at(30, "pass"), "no statement of f begins on line 30. Lines: 10, 11, 12, 13, 14,"),
+    "no Python": (at(14, "return = 1"), "this is no Python"),
+    "a new local beside cells": ("frame g\n" + at(28, "y = 1"), "y would be a new local"),
+}
+
+
+@pytest.mark.parametrize("case", NOT_PLACED)
+def test_what_cannot_be_placed_without_source_says_why(case: str, tmp_path: Path) -> None:
+    words, reason = NOT_PLACED[case]
+    if case == "a new local beside cells":
+        words = "return 1\n---\nreturn 1\n---\n" + words
+    ended = run_sourceless(tmp_path, words)
+    assert reason in ended.stderr
+
+
+def test_a_replaced_statement_is_taken_back_and_listed(tmp_path: Path) -> None:
+    words = "return 1\n---\n" * 5 + at(31, "y = 5") + "patch\nundo\naction n = 1\npass\n"
+    ended = run_sourceless(tmp_path, words)
+    assert "replaced the statement of line 31 in h (1 function)" in ended.stderr
+    assert "# surgery --at 31, which has no file:" in ended.stderr
+    assert "# y = 5" in ended.stderr
+    assert "surgery --at 31 is taken back" in ended.stderr
+    assert ended.code == 1
+
+
+def test_a_lambda_without_source(tmp_path: Path) -> None:
+    program = "\nf = lambda n: 1 // n\nprint(f(0), f(0))\n"
+    ended = run_sourceless(tmp_path, at(9, "return n + 7") + "pass\n", program)
+    assert ended.stdout == "7 7\n", ended.stderr
+
+
+def test_the_module_without_source(tmp_path: Path) -> None:
+    program = "\nx = 3\nfor i in range(2):\n    y = x // i\n    print(y)\nprint(x, y)\n"
+    ended = run_sourceless(
+        tmp_path, at(11, "import math", "y = math.gcd(x, 6) + i", "x = 9") + "pass\n", program
+    )
+    assert ended.stdout == "3\n4\n9 4\n", ended.stderr
+
+
+def test_the_list_without_source_has_names_and_constants(tmp_path: Path) -> None:
+    ended = run_sourceless(tmp_path, "list\nlist all\n")
+    assert "  *   14 " in ended.stderr.replace(">", " ")
+    for line in (
+        "  parameters: n",
+        "  locals: total, kept, i",
+        "  global names: range, Guard, say, missing",
+    ):
+        assert ended.stderr.count(line + "\n") == 2
+    assert "<code of <lambda>>" in ended.stderr

@@ -390,7 +390,7 @@ LEAK_CASES = {
     ),
     "surgery of what moves": (
         "outer()",
-        "surgery mid <<END\ndef mid(i):\n    b = Watched()\n    c = leaf(i)\n    return c * 10\nEND\naction bad.clear()\npass",
+        "surgery mid <<END\ndef mid(i):\n    b = Watched()\n    c = leaf(i)\n    return c * 10\nEND\ngoto 17",
         "[1, 2, 30]",
     ),
     "undo": (

@@ -67,7 +67,7 @@ def _check_list(request: Request) -> None:
 def _list(hold: HoldLike, request: Request) -> str:
     frame = hold.selected
     if not request.argument:
-        return render.surroundings(frame)
+        return "\n".join([render.surroundings(frame), *render.contents(frame)])
     if request.argument == "all":
         return render.whole(frame)
     match = LIST_ARGUMENT.fullmatch(request.argument)
@@ -196,7 +196,7 @@ WORDS = (
         "list",
         ("list", "list LINE", "list FIRST,LAST", "list all"),
         "show the code of the selected frame",
-        "Without source it is the disassembly, with the starts of statements marked.",
+        "Without source it is the disassembly, with the starts of statements marked, and the names and constants.",
         _list,
         _check_list,
     ),

@@ -196,9 +196,14 @@ def _numbered(source: Sequence[tuple[int, str]], low: int, high: int, present: i
     ]
 
 
+def contents(frame: FrameLike) -> list[str]:
+    """Return the names and constants of a frame's code, which stand beside its disassembly; nothing if it has source."""
+    return [] if frame.source else printable(frame.disassembly().partition("\n\n")[2]).splitlines()
+
+
 def instructions(disassembly: str) -> list[str]:
     """Return the part of a disassembly around the line that is marked by `>` at its beginning."""
-    lines = printable(disassembly).splitlines()
+    lines = printable(disassembly.partition("\n\n")[0]).splitlines()
     present = next((number for number, line in enumerate(lines) if line.startswith(">")), 0)
     low = max(present - AROUND_INSTRUCTION, 0)
     high = present + AROUND_INSTRUCTION + 1

@@ -17,13 +17,14 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from daifu_bc.analysis import editions, sources
+from daifu_bc.analysis.flow import Flow
 from daifu_bc.analysis.statements import parse
 from daifu_bc.analysis.trees import compiled, tree_of
 from daifu_bc.errors import Refusal
 from daifu_bc.recovery.capture import Capture
 from daifu_bc.recovery.frames import FrameView
 from daifu_bc.recovery.history import Step, TextChange
-from daifu_bc.recovery.replacing import with_statement
+from daifu_bc.recovery.replacing import in_context, with_statement
 from daifu_bc.recovery.swap import functions_with
 from daifu_bc.rewrite.barrier import pristine
 
@@ -41,17 +42,19 @@ class Operation:
     """What was asked for; see `Hold.surgery`.
 
     Attributes:
-        body: the pristine code in which the selected frame goes on.
+        flow: the body in which the selected frame goes on.
+        place: where.
     """
 
     captured: Capture
     frames: Sequence[FrameView]
+    flow: Flow
+    place: int
     from_disk: bool = False
     file: str | None = None
     name: str | None = None
     source: str | None = None
     line: int | None = None
-    body: CodeType | None = None
 
     @property
     def title(self) -> str:
@@ -174,7 +177,7 @@ def _definition_edit(operation: Operation, held: FrameView) -> Edit:
     if old is None:
         # No source at all: the definition alone stands for the module, on the lines of the old one.
         code = function.__code__ if function is not None else held.code
-        alone = _in_context(text, qualname, code.co_firstlineno)
+        alone = in_context(text, qualname, code.co_firstlineno)
         return Edit(scope, filename, _invent(filename, alone), "", alone, alone=True, named=function)
     tree = parse_text(old, filename)
     node = _node_at(tree, qualname)
@@ -193,7 +196,7 @@ def _definition_edit(operation: Operation, held: FrameView) -> Edit:
 
 def _statement_edit(operation: Operation, line: int) -> Edit:
     """The module's text with one statement replaced."""
-    captured, body = operation.captured, operation.body or operation.captured.code
+    captured, body = operation.captured, operation.flow.code
     old = running_source(body)
     tree = parse(body)
     if old is None or tree is None:
@@ -203,19 +206,6 @@ def _statement_edit(operation: Operation, line: int) -> Edit:
     before = running_source(captured.code)
     filename = captured.code.co_filename
     return Edit(captured.frame.f_globals, filename, _invent(filename, new), before or old, new)
-
-
-def _in_context(text: str, qualname: str, first: int) -> str:
-    """A definition inside the classes that its qualified name tells, beginning at a line if there is room above it."""
-    outer = qualname.split(".")[:-1]
-    if "<locals>" in outer:
-        raise Refusal(
-            f"{qualname} is defined inside a function, and without source its variables of that function are not known",
-            remedy="Define the new one by an action, and put it where the old one is used.",
-        )
-    head = [" " * depth + f"class {name}:" for depth, name in enumerate(outer)]
-    blank = [""] * max(0, first - 1 - len(head))
-    return "\n".join([*blank, *head, textwrap.indent(text, " " * len(head))])
 
 
 def _invent(filename: str, text: str) -> str:
@@ -308,6 +298,15 @@ def _node_at(tree: ast.Module, qualname: str) -> Definition | None:
 def definitions(tree: ast.Module) -> tuple[tuple[str, Definition], ...]:
     """The definitions in a tree with their qualified names, in the order of the text."""
     return tuple(_definitions_in(tree.body, ""))
+
+
+def first_lines(tree: ast.Module) -> dict[str, list[int]]:
+    """For each qualified name the first lines of its definitions, decorators included."""
+    lines: dict[str, list[int]] = {}
+    for path, node in definitions(tree):
+        first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+        lines.setdefault(path, []).append(first)
+    return lines
 
 
 def _definitions_in(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, Definition]]:

@@ -274,7 +274,7 @@ class Hold:
         """
         ways = self._ways_of_selected()
         operation = Operation(
-            ways.captured, self.frames, from_disk, file, name, source, line, body=ways.flow.code
+            ways.captured, self.frames, ways.flow, ways.begin(), from_disk, file, name, source, line
         )
         result = operate(operation, check=check)
         if check:

@@ -33,6 +33,16 @@ def inside(code: CodeType) -> Iterator[CodeType]:
             yield from inside(pristine(constant))
 
 
+def ranked(module: CodeType) -> Iterator[tuple[CodeType, tuple[str, int]]]:
+    """The named code objects of a module."""
+    counts: dict[str, int] = {}
+    for code in inside(module):
+        if not code.co_name.startswith("<"):
+            rank = counts.get(code.co_qualname, 0)
+            counts[code.co_qualname] = rank + 1
+            yield code, (code.co_qualname, rank)
+
+
 def counterpart(code: CodeType, around: Iterable[CodeType], edited: CodeType) -> CodeType | None:
     """What a lambda, a comprehension or a generator expression has become: they have no name to be found by.
 

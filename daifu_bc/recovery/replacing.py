@@ -58,3 +58,16 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
         yield node
         for _, block in blocks_of(node):
             yield from _statements(block)
+
+
+def in_context(text: str, qualname: str, first: int) -> str:
+    """A definition inside the classes that its qualified name tells, beginning at a line if there is room above it."""
+    outer = qualname.split(".")[:-1]
+    if "<locals>" in outer:
+        raise Refusal(
+            f"{qualname} is defined inside a function, and without source its variables of that function are not known",
+            remedy="Define the new one by an action, and put it where the old one is used.",
+        )
+    head = [" " * depth + f"class {name}:" for depth, name in enumerate(outer)]
+    blank = [""] * max(0, first - 1 - len(head))
+    return "\n".join([*blank, *head, textwrap.indent(text, " " * len(head))])

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Iterator, Sequence
+import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import CellType, CodeType, FrameType, FunctionType
 
 from daifu_bc.analysis import editions
 from daifu_bc.analysis.counterparts import text_of
+from daifu_bc.analysis.statements import parse
 from daifu_bc.analysis.trees import said
 from daifu_bc.errors import Refusal
 from daifu_bc.recovery import history, moving
@@ -18,10 +20,20 @@ from daifu_bc.recovery.bodies import flow_of
 from daifu_bc.recovery.capture import Capture
 from daifu_bc.recovery.closures import cells_for_frame, closure_for
 from daifu_bc.recovery.defaults import Defaults, changed_defaults
-from daifu_bc.recovery.edits import Edit, Operation, compile_text, definitions, edits_of, origin, parse_text
+from daifu_bc.recovery.edits import (
+    Edit,
+    Operation,
+    compile_text,
+    definitions,
+    edits_of,
+    first_lines,
+    origin,
+    parse_text,
+)
 from daifu_bc.recovery.frames import FrameView
+from daifu_bc.recovery.grafting import graft_into
 from daifu_bc.recovery.history import Step
-from daifu_bc.recovery.likeness import counterpart, inside, saying
+from daifu_bc.recovery.likeness import counterpart, ranked, saying
 from daifu_bc.recovery.remarks import around_body, left_out, outside_changed, unset
 from daifu_bc.recovery.swap import functions_with, live_functions, swap
 from daifu_bc.recovery.transfer import Transfer, transfer
@@ -70,6 +82,8 @@ def operate(operation: Operation, *, check: bool) -> Result:
     Raises:
         Refusal: it cannot be done; nothing has been changed.
     """
+    if operation.line is not None and parse(operation.flow.code) is None:
+        return _graft(operation, operation.line, check=check)
     edits = list(edits_of(operation))
     if not edits:
         return Result("nothing has changed")
@@ -118,6 +132,16 @@ def _follow(before: list[tuple[CodeType, CodeType]], plans: list[_Plan], capture
     return moving.follow_sentence(bodies, captured.frame)
 
 
+def _graft(operation: Operation, line: int, *, check: bool) -> Result:
+    """Replaces one statement without source."""
+    text = textwrap.dedent(operation.source or "")
+    step = None if check else Step(operation.title)
+    said, going = graft_into(operation.flow, operation.place, line, text, step)
+    if step is not None:
+        history.add(step)
+    return Result(said, going, {}, step)
+
+
 def _vaccinated(code: CodeType, edit: Edit) -> CodeType:
     """Vaccinated code of the new text, known to be of that text; what it defines is vaccinated too."""
     built = vaccinate_code(code, analyse=flow_of)
@@ -136,7 +160,7 @@ def _plan(edit: Edit, captured: Capture, frames: Sequence[FrameView]) -> _Plan:
     old_tree = parse_text(edit.old_source, edit.filename)
     plan = _Plan(edit)
     stack = [view.frame for view in frames]
-    new = {key: code for code, key in _ranked(module)}
+    new = {key: code for code, key in ranked(module)}
     live = _live(edit, captured, frames, old_tree)
     changed = [key for key in _changed(edit, old_tree, tree, live, new) if key in new]
     holders = functions_with([code for key in changed for code in live.get(key, [])])
@@ -235,34 +259,15 @@ def _transfer_class(
     plan: _Plan, captured: Capture, old: ast.Module, new: ast.Module, module: CodeType
 ) -> None:
     """The body of a class statement that is being run."""
-    codes = {key: code for code, key in _ranked(module)}
+    codes = {key: code for code, key in ranked(module)}
     code = codes.get(_key_of(captured.code, old))
     if code is not None and saying(captured.code) != saying(code):
         plan.going = transfer(captured, pristine(_vaccinated(code, plan.edit)), new)
         plan.notes += plan.going.notes
 
 
-def _ranked(module: CodeType) -> Iterator[tuple[CodeType, Key]]:
-    """The named code objects of a module."""
-    counts: dict[str, int] = {}
-    for code in inside(module):
-        if not code.co_name.startswith("<"):
-            rank = counts.get(code.co_qualname, 0)
-            counts[code.co_qualname] = rank + 1
-            yield code, (code.co_qualname, rank)
-
-
-def _first_lines(tree: ast.Module) -> dict[str, list[int]]:
-    """For each qualified name the first lines of its definitions, decorators included."""
-    lines: dict[str, list[int]] = {}
-    for path, node in definitions(tree):
-        first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-        lines.setdefault(path, []).append(first)
-    return lines
-
-
 def _key_of(code: CodeType, tree: ast.Module) -> Key:
-    lines = _first_lines(tree).get(code.co_qualname, [])
+    lines = first_lines(tree).get(code.co_qualname, [])
     return code.co_qualname, lines.index(code.co_firstlineno) if code.co_firstlineno in lines else 0
 
 
@@ -287,7 +292,7 @@ def _live(
         known = by_name.setdefault(code.co_qualname, [])
         if not any(code is other for other in known):
             known.append(code)
-    lines = _first_lines(old)
+    lines = first_lines(old)
     live: dict[Key, list[CodeType]] = {}
     for name, found in by_name.items():
         places = lines.get(name, [])

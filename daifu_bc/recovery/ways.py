@@ -69,6 +69,13 @@ class Ways:
         """The body in which the frame goes on."""
         return self.captured.flow if self.moved is None else self.moved.to.flow
 
+    def begin(self) -> int:
+        """Where the present statement begins in that body, or the present instruction if that cannot be told."""
+        if self.moved is not None:
+            return self.moved.to.place
+        begin = statements_of(self.flow).begin_of(self.captured.place)
+        return self.captured.place if begin is None else begin.place
+
     def _restarts(self) -> Restarts:
         captured = self.captured
         names = frozenset(captured.frame.f_locals) if captured.code.co_varnames else frozenset[str]()

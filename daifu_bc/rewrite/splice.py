@@ -28,8 +28,8 @@ _TWO_STORES: Final = _OP.get("STORE_FAST_STORE_FAST", -1)
 _DELETE: Final = _OP["DELETE_FAST"]
 
 
-def _accesses(number: int, arg: int) -> tuple[tuple[bool, int], ...]:
-    """(whether it loads, slot) for each access of an instruction to a local, in order."""
+def accesses(number: int, arg: int) -> tuple[tuple[bool, int], ...]:
+    """For each access of an instruction to a local, in order: whether it loads, and the slot."""
     if number in _SINGLE or number == _CHECK:
         return ((True, arg),)
     if number == _STORE:
@@ -71,7 +71,7 @@ def checked_loads(flow: Flow, place: int, bound: frozenset[str]) -> dict[int, fr
         instruction = flow.instructions[here]
         after = missing
         number = instruction.opcode
-        for loads, slot in _accesses(number, instruction.arg):
+        for loads, slot in accesses(number, instruction.arg):
             if slot in after:
                 if loads:
                     found.setdefault(here, set()).add(slot)
@@ -161,7 +161,7 @@ def _replacement(instruction: Instruction, slots: frozenset[int] | None) -> Unit
         return []
     return [
         ((_CHECK if slot in slots else _LOAD) if loads else _STORE, slot)
-        for loads, slot in _accesses(instruction.opcode, instruction.arg)
+        for loads, slot in accesses(instruction.opcode, instruction.arg)
     ]
 
 
