@@ -54,6 +54,18 @@ def test_a_module_is_described_as_ever(project: Project) -> None:
     assert not is_vaccinated(code), "who compiles for a purpose of their own gets plain code"
 
 
+def test_two_specs_of_a_module_are_equal(project: Project) -> None:
+    project.write("twice.py", "def f(x): return 1 / x\n")
+    importer.install(project.scope)
+    first, second = importlib.util.find_spec("twice"), importlib.util.find_spec("twice")
+    assert first is not second
+    assert first == second
+    # As without us: a loader compares by what it was made of.
+    assert first is not None
+    assert second is not None
+    assert first.loader == second.loader
+
+
 def test_packages_and_namespace_packages(project: Project) -> None:
     project.write("package/__init__.py", "from . import inner\n")
     project.write("package/inner.py")

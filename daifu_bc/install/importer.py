@@ -8,6 +8,7 @@ holding plain code; the vaccinated code has a cache of its own beside it.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import runpy
@@ -92,6 +93,15 @@ class VaccinatingBytecodeLoader(SourcelessFileLoader):
         return _keep(plain, path, cached, state, b"")
 
 
+_Reader = VaccinatingLoader | VaccinatingBytecodeLoader
+
+
+@functools.cache
+def _reader(kind: type[_Reader], name: str, path: str) -> _Reader:
+    """Return what gives out a module's code: the same for the same module, so that two specs of it compare equal."""
+    return kind(name, path)
+
+
 def _content(path: str) -> bytes:
     """Return what is in a file; nothing if it cannot be read."""
     try:
@@ -157,7 +167,7 @@ class VaccinatingFinder:
             if "get_code" not in vars(plain) and self.covers(spec.name, plain.path):
                 ours = VaccinatingLoader if kind is SourceFileLoader else VaccinatingBytecodeLoader
                 # The module keeps the interpreter's own loader, whose type programs look at; it gets its code from ours.
-                vars(plain)["get_code"] = ours(plain.name, plain.path).get_code
+                vars(plain)["get_code"] = _reader(ours, plain.name, plain.path).get_code
         return spec
 
     def covers(self, module: str, filename: str) -> bool:
