@@ -33,6 +33,8 @@ _ENGINE = {
     "_intercept": ("daifu_bc.recovery.intercept", "intercept"),
 }
 
+_INTERCEPT = sys.intern("_intercept")
+
 # What the journal imports when it writes a line.
 _NEEDED = ("datetime", "json")
 
@@ -44,20 +46,35 @@ def _nobody(_module: object, _exception: BaseException) -> None:
 if not TYPE_CHECKING:  # else each misspelt name would pass
 
     def __getattr__(name: str) -> object:
-        if name == "_intercept" and not policy.somebody_answers():
-            return _nobody
-        if name == "_intercept":
-            try:
-                _load_engine()
-            except Exception:  # noqa: BLE001 - it has been told; what comes out here would replace the program's
+        try:
+            return _find(name)
+        except (RecursionError, MemoryError):
+            # There is no room to ask who answers; the program's exception goes its way. At the limit not even `==` works.
+            if name is _INTERCEPT:
                 return _nobody
-        elif name in _ENGINE:
+            raise
+
+
+def _find(name: str) -> object:
+    """Return what an attribute stands for that is asked for the first time.
+
+    Raises:
+        AttributeError: there is no such attribute.
+    """
+    if name == _INTERCEPT:
+        if not policy.somebody_answers():
+            return _nobody
+        try:
             _load_engine()
-        elif name in _HOMES:
-            _put(_HOMES, name)
-        else:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return globals()[name]
+        except Exception:  # noqa: BLE001 - it has been told; what comes out here would replace the program's
+            return _nobody
+    elif name in _ENGINE:
+        _load_engine()
+    elif name in _HOMES:
+        _put(_HOMES, name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return globals()[name]
 
 
 def _load_engine() -> None:

@@ -37,15 +37,19 @@ _reported: set[str] = set()
 
 def intercept(_module: object, exception: BaseException) -> Handover | None:
     """Asked by a stub with the exception alone; None lets it go on as if nothing had been there."""
-    if _gone_on and trimmed(sys._getframe(1), exception):
-        return None
-    if unwinding.under_way() is None and (type(exception) in _CONTROL_FLOW or not policy.somebody_answers()):
-        return None
-    if working.busy:  # an exception of our own code, where that is vaccinated too
-        return None
+    mine = False
     watch_again: Iterable[Callable[[], None]] = ()
+    # At the limit of the stack any call fails, and nothing of that may be seen in the program's exception.
     try:
-        working.busy = True
+        if _gone_on and trimmed(sys._getframe(1), exception):
+            return None
+        if unwinding.under_way() is None and (
+            type(exception) in _CONTROL_FLOW or not policy.somebody_answers()
+        ):
+            return None
+        if working.busy:  # an exception of our own code, where that is vaccinated too
+            return None
+        mine = working.busy = True
         if observers.present:
             watch_again = observers.pause()
         frame = sys._getframe(1)
@@ -67,7 +71,8 @@ def intercept(_module: object, exception: BaseException) -> Handover | None:
         report(error)
         return None
     finally:
-        working.busy = False
+        if mine:
+            working.busy = False
         for let in watch_again:
             let()
 
