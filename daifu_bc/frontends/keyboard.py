@@ -94,12 +94,16 @@ def ctrl_c_interrupts(reader: TypedAhead) -> Iterator[None]:
     watcher = threading.Thread(target=watch, name="daifu keyboard", daemon=True)
     try:
         with line_mode(descriptor):
-            watcher.start()
+            with contextlib.suppress(
+                RuntimeError
+            ):  # there is no memory for a thread: Ctrl-C is not watched for
+                watcher.start()
             try:
                 yield
             finally:
                 os.write(end, b"x")
-                watcher.join(timeout=5)
+                if watcher.ident is not None:
+                    watcher.join(timeout=5)
     finally:
         os.close(end)
         os.close(ended)

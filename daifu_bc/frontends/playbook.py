@@ -186,7 +186,8 @@ def _interrupted_after(seconds: float) -> Iterator[None]:
     timer = threading.Timer(seconds, signals.interrupt, (threading.get_ident(),))
     timer.daemon = True
     timer.name = "daifu report"
-    timer.start()
+    with contextlib.suppress(RuntimeError):  # there is no memory for a thread: then without a limit
+        timer.start()
     try:
         with Interruptible():
             yield

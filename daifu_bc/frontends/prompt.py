@@ -85,7 +85,10 @@ class PromptReader:
         """Return a line; see `daifu_bc.frontends.reader.Reader`."""
         results: queue.SimpleQueue[tuple[Ending, str]] = queue.SimpleQueue()
         thread = threading.Thread(target=self._ask, args=(prompt, results), name="daifu prompt", daemon=True)
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError as error:  # there is no memory for it; the plain prompt needs none
+            raise OSError(str(error)) from None
         try:
             ending, text = self._wait(results)
         finally:

@@ -51,7 +51,11 @@ def later(numbers: list[int]) -> None:
         for number in numbers:
             _thread.interrupt_main(signal.Signals(number))
 
-    threading.Thread(target=wait, name="daifu signals", daemon=True).start()
+    try:
+        threading.Thread(target=wait, name="daifu signals", daemon=True).start()
+    except RuntimeError:  # there is no memory for it
+        for number in numbers:
+            _thread.interrupt_main(signal.Signals(number))
 
 
 def raise_later(error: BaseException) -> None:
