@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.playing import ROOT, play
 
 PROGRAM = """
 import asyncio, functools, sorts
@@ -174,19 +175,8 @@ def run(folder: Path, call: str, words: str) -> subprocess.CompletedProcess[str]
     program = folder / "project"
     program.mkdir()
     (folder / "sorts.py").write_text(SORTS)
-    (program / "program.py").write_text(f"{PROGRAM}result = {call}\nprint(repr(result))\nprint(log)\n")
-    (folder / "playbook").write_text(words + "\n")
-    command = [sys.executable, "-X", "faulthandler", "-m", "daifu_bc", "run", "--playbook", "../playbook"]
-    environment = {"PYTHONPATH": f"{Path(__file__).parent.parent}:{folder}", "PATH": ""}
-    return subprocess.run(
-        [*command, "program.py"],
-        cwd=program,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    text = f"{PROGRAM}result = {call}\nprint(repr(result))\nprint(log)\n"
+    return play(program, text, words, PYTHONPATH=f"{ROOT}:{folder}")
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -309,35 +299,10 @@ LOOP_CASES: dict[str, tuple[str, str, object, list[object]]] = {
 }
 
 
-def started(program: str, words: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a program, its holds answered by the words."""
-    (folder / "program.py").write_text(program)
-    (folder / "playbook").write_text(words + "\n")
-    return subprocess.run(
-        [
-            sys.executable,
-            "-X",
-            "faulthandler",
-            "-m",
-            "daifu_bc",
-            "run",
-            "--playbook",
-            "playbook",
-            "program.py",
-        ],
-        cwd=folder,
-        env={"PYTHONPATH": str(Path(__file__).parent.parent), "PATH": ""},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
 @pytest.mark.parametrize("case", LOOP_CASES)
 def test_what_lies_between_is_left(case: str, tmp_path: Path) -> None:
     call, words, result, log = LOOP_CASES[case]
-    ended = started(f"{LOOPS}print([{call}, log])\n", words, tmp_path)
+    ended = play(tmp_path, f"{LOOPS}print([{call}, log])\n", words)
     assert ended.stdout == f"{[result, log]}\n", ended.stderr
 
 
@@ -405,7 +370,7 @@ LEAK_CASES = {
 @pytest.mark.parametrize("case", LEAK_CASES)
 def test_nothing_dead_is_kept_alive(case: str, tmp_path: Path) -> None:
     call, words, result = LEAK_CASES[case]
-    ended = started(f"{LEAKS}print({call})\n", words, tmp_path)
+    ended = play(tmp_path, f"{LEAKS}print({call})\n", words)
     *counts, last = ended.stdout.splitlines() or [ended.stderr]
     assert last == result, ended.stderr
     assert set(counts) <= {"0"}
@@ -415,6 +380,6 @@ def test_an_asynchronous_generator_that_has_ended_is_said(tmp_path: Path) -> Non
     program = LEAKS + (
         "async def main():\n    async for number in numbers():\n        print(number)\nasyncio.run(main())\n"
     )
-    ended = started(program, "frame main\naction bad.clear()\npass", tmp_path)
+    ended = play(tmp_path, program, "frame main\naction bad.clear()\npass")
     assert "would give no more" in ended.stderr
     assert ended.stdout == "1\n"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.playing import play
 
 PROGRAM = """
 import traceback
@@ -28,17 +28,5 @@ print(sorted(found))
 
 @pytest.mark.parametrize("answers", [True, False])
 def test_a_full_stack(answers: bool, tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(PROGRAM)
-    (tmp_path / "playbook").write_text("pass\n")
-    options = ["--playbook", "playbook"] if answers else []
-    ended = subprocess.run(
-        [sys.executable, "-X", "faulthandler", "-m", "daifu_bc", "run", *options, "program.py"],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(Path(__file__).parent.parent), "PATH": ""},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    ended = play(tmp_path, PROGRAM, "pass" if answers else None)
     assert ended.stdout == "['<module>', 'None', 'at', 'deep']\n", ended.stderr

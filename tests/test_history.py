@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from daifu_bc.recovery.patch import merged
+from tests.playing import play
 
 PROGRAM = """# a comment
 def f(x):
@@ -33,18 +33,7 @@ G = "surgery g <<END\ndef g(n):\n    n = n or 5\n    return 10 // n\nEND\n"
 
 
 def run(folder: Path, words: str, program: str = PROGRAM) -> subprocess.CompletedProcess[str]:
-    (folder / "program.py").write_bytes(program.encode())
-    (folder / "playbook").write_text(words)
-    command = [sys.executable, "-X", "faulthandler", "-m", "daifu_bc", "run", "--playbook", "playbook"]
-    return subprocess.run(
-        [*command, "program.py"],
-        cwd=folder,
-        env={"PYTHONPATH": str(Path(__file__).parent.parent), "PATH": "", "DAIFU_JOURNAL": "journal"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return play(folder, program, words, DAIFU_JOURNAL="journal")
 
 
 def test_an_undone_surgery_is_gone(tmp_path: Path) -> None:

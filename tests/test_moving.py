@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 from daifu_bc import pyversion
+from tests.playing import play
 
 PROGRAM = """
 import threading
@@ -71,23 +70,8 @@ surgery edited.py
 """
 
 
-def run(folder: Path, words: str) -> subprocess.CompletedProcess[str]:
-    (folder / "program.py").write_text(PROGRAM)
-    (folder / "playbook").write_text(words)
-    command = [sys.executable, "-X", "faulthandler", "-m", "daifu_bc", "run", "--playbook", "playbook"]
-    return subprocess.run(
-        [*command, "program.py"],
-        cwd=folder,
-        env={"PYTHONPATH": str(Path(__file__).parent.parent), "PATH": ""},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
 def test_frames_further_out_in_other_threads_and_waiting_ones_move(tmp_path: Path) -> None:
-    ended = run(tmp_path, EDIT + "pass\n")
+    ended = play(tmp_path, PROGRAM, EDIT + "pass\n")
     assert ended.returncode == 0, ended.stderr
     # On 3.11 a generator that waits could only be watched by tracing everything.
     number = "new" if pyversion.HAS_MONITORING else "old"
@@ -101,7 +85,7 @@ def test_frames_further_out_in_other_threads_and_waiting_ones_move(tmp_path: Pat
 
 
 def test_after_undo_they_take_the_old_body(tmp_path: Path) -> None:
-    ended = run(tmp_path, EDIT + "undo\naction bad.clear()\npass\n")
+    ended = play(tmp_path, PROGRAM, EDIT + "undo\naction bad.clear()\npass\n")
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.splitlines() == [
         "((6, 'old'), 'old')",
@@ -119,16 +103,7 @@ def test_nothing_is_watched_when_no_frame_waits(tmp_path: Path) -> None:
         "print(f(0))\n"
         "print(sys.gettrace(), [sys.monitoring.get_tool(n) for n in range(6)] if hasattr(sys, 'monitoring') else [])\n"
     )
-    (tmp_path / "program.py").write_text(program)
-    (tmp_path / "playbook").write_text("surgery f <<END\ndef f(x):\n    return 2 / (x or 1)\nEND\npass\n")
-    ended = subprocess.run(
-        [sys.executable, "-m", "daifu_bc", "run", "--playbook", "playbook", "program.py"],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(Path(__file__).parent.parent), "PATH": ""},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    words = "surgery f <<END\ndef f(x):\n    return 2 / (x or 1)\nEND\npass\n"
+    ended = play(tmp_path, program, words)
     tools = [None] * 6 if pyversion.HAS_MONITORING else []
     assert ended.stdout == f"2.0\nNone {tools}\n", ended.stderr

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.playing import play
 
 TIGHT = """
 import sys, threading, daifu_bc
@@ -65,26 +65,11 @@ WAYS: dict[str, tuple[str, str]] = {
 }
 
 
-def run(folder: Path, program: str, words: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    (folder / "program.py").write_text(program)
-    (folder / "playbook").write_text(words + "\n")
-    command = [sys.executable, "-X", "faulthandler", "-m", "daifu_bc", "run", "--playbook", "playbook"]
-    return subprocess.run(
-        [*command, "program.py", *arguments],
-        cwd=folder,
-        env={"PYTHONPATH": str(Path(__file__).parent.parent), "PATH": ""},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
 @pytest.mark.parametrize("where", ["main", "thread"])
 @pytest.mark.parametrize("way", WAYS)
 def test_a_tight_loop_goes_on_as_told(way: str, where: str, tmp_path: Path) -> None:
     words, printed = WAYS[way]
-    ended = run(tmp_path, TIGHT, words, *(["thread"] if where == "thread" else []))
+    ended = play(tmp_path, TIGHT, words, *(["thread"] if where == "thread" else []))
     assert ended.returncode == 0, ended.stderr
     if where == "thread":
         result, log = printed.split(" ", 1)
@@ -153,7 +138,7 @@ print('same', paused >= 60)
 
 
 def test_pauses_at_random_moments_change_nothing(tmp_path: Path) -> None:
-    ended = run(tmp_path, RANDOM, "pass")
+    ended = play(tmp_path, RANDOM, "pass")
     assert (ended.returncode, ended.stdout) == (0, "same True\n"), ended.stderr
 
 
@@ -171,21 +156,11 @@ def test_nothing_watches_before_and_after(tmp_path: Path) -> None:
         "    return pause.held.is_set()\n"
         "print(f(), tools() == before)\n"
     )
-    ended = run(tmp_path, program, "pass")
+    ended = play(tmp_path, program, "pass")
     assert (ended.returncode, ended.stdout) == (0, "True True\n"), ended.stderr
 
 
 def test_nobody_to_answer_is_said(tmp_path: Path) -> None:
     program = "import daifu_bc\ntry: daifu_bc.pause()\nexcept daifu_bc.Refusal as error: print(error)\n"
-    (tmp_path / "program.py").write_text(program)
-    ended = subprocess.run(
-        [sys.executable, "-m", "daifu_bc", "run", "program.py"],
-        cwd=tmp_path,
-        env={"PYTHONPATH": str(Path(__file__).parent.parent), "PATH": ""},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    ended = play(tmp_path, program, None)
     assert "nobody would answer a pause" in ended.stdout, ended.stderr

@@ -25,6 +25,12 @@ on_internal_error: Callable[[BaseException], None] | None = None
 _FREE_TOOLS: Final = (4, 3)
 
 
+def free_tool() -> int:
+    """A number that no other tool has at `sys.monitoring`; -1 if there is none."""
+    get_tool: Any = sys.monitoring.get_tool  # type: ignore[attr-defined,unused-ignore]
+    return next((number for number in _FREE_TOOLS if get_tool(number) is None), -1)
+
+
 class Watch(Protocol):
     """Watches one thread."""
 
@@ -57,8 +63,8 @@ class _Monitoring:
 
     def start(self) -> None:
         monitoring: Any = sys.monitoring  # type: ignore[attr-defined,unused-ignore]
-        tool = next((number for number in _FREE_TOOLS if monitoring.get_tool(number) is None), None)
-        if tool is None:
+        tool = free_tool()
+        if tool < 0:
             raise Refusal("all that could watch the program is taken", remedy="Detach the other tools.")
         monitoring.use_tool_id(tool, "daifu_bc")
         self._tool = tool

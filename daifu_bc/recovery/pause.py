@@ -41,12 +41,12 @@ class Pause:
                 remedy="Start the program with --playbook, or at a terminal.",
             )
         self.held = threading.Event()
-        atexit.register(self.cancel)
         self._watch: Watch = watch(thread.ident, self._reached)
 
     def start(self) -> None:
         """Waits for the thread to come to a statement; returns at once."""
         self._watch.start()
+        atexit.register(self.cancel)
 
     def cancel(self) -> None:
         """Lets the thread run, if it has not been stopped."""
@@ -68,7 +68,7 @@ class Pause:
         except Exception as error:
             if came_from_outside(error):
                 raise
-            self._watch.stop()
+            self.cancel()
             intercept.report(error)
             return
         finally:

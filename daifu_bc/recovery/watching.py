@@ -10,7 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable
 from types import CodeType, FrameType
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from daifu_bc import pyversion
 from daifu_bc.recovery import boundaries
@@ -18,7 +18,6 @@ from daifu_bc.recovery.working import came_from_outside
 
 #: Called in a frame that is about to run an instruction; it may raise into it, and says whether to ask again there.
 Reached = Callable[[FrameType], bool]
-_FREE_TOOLS: Final = (3, 4)
 
 
 class CodeWatch(Protocol):
@@ -67,8 +66,7 @@ class _Monitoring:
         monitoring: Any = sys.monitoring  # type: ignore[attr-defined,unused-ignore]
         event = monitoring.events.INSTRUCTION
         if self._tool < 0:
-            free = (number for number in _FREE_TOOLS if monitoring.get_tool(number) is None)
-            self._tool = next(free, -1)
+            self._tool = boundaries.free_tool()
             if self._tool < 0:
                 return False
             monitoring.use_tool_id(self._tool, "daifu_bc surgery")

@@ -1,0 +1,39 @@
+"""Runs a program under `daifu run` in a process of its own, its holds answered by words."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TIMEOUT_SECONDS = 60
+
+
+def play(
+    folder: Path, program: str, words: str | None, *arguments: str, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Write the program and its playbook to a folder, and run it there.
+
+    Args:
+        folder: where it runs.
+        program: its text; line ends are kept.
+        words: the playbook's text; None for none, so that nobody answers.
+        arguments: the program's own.
+        variables: the environment beside PYTHONPATH, which leads here.
+    """
+    (folder / "program.py").write_bytes(program.encode())
+    options: list[str] = []
+    if words is not None:
+        (folder / "playbook").write_text(words if words.endswith("\n") else f"{words}\n")
+        options = ["--playbook", "playbook"]
+    return subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-m", "daifu_bc", "run", *options, "program.py", *arguments],
+        cwd=folder,
+        env={"PYTHONPATH": str(ROOT), "PATH": ""} | variables,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECONDS,
+        check=False,
+    )
