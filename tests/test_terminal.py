@@ -228,6 +228,35 @@ def test_a_handler_that_raises_leaves_the_hold_and_the_terminal_in_order(start: 
     assert "threads ['MainThread']" in text
 
 
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("change", [1, 2])
+def test_a_handler_that_raises_while_the_terminal_changes(start: Start, change: int, moment: str) -> None:
+    program = START + (
+        "import termios\n"
+        "def stop(number, frame): raise SystemExit('terminated')\n"
+        "signal.signal(signal.SIGTERM, stop)\n"
+        "before = termios.tcgetattr(0)\n"
+        "real, calls = termios.tcsetattr, []\n"
+        "def change(*arguments):\n"
+        "    calls.append(arguments)\n"
+        f"    if len(calls) == {change} and {moment == 'before'}: signal.raise_signal(signal.SIGTERM)\n"
+        "    real(*arguments)\n"
+        f"    if len(calls) == {change} and {moment == 'after'}: signal.raise_signal(signal.SIGTERM)\n"
+        "termios.tcsetattr = change\n"
+        "respond()\n"
+        "print('left', before == termios.tcgetattr(0), len(calls) > 2)\n"
+    )
+    child = begin(start, "without libraries", program)
+    if change == 2:
+        prompt(child)
+        child.sendline("p 1")
+    prompt(child, "SIGTERM has raised SystemExit")
+    child.sendline("pass")
+    text = end(child)
+    assert "decision ('retry',)" in text
+    assert "left True True" in text
+
+
 def test_a_terminal_that_is_closed_lets_the_exception_go_on(start: Start, kind: str, tmp_path: Path) -> None:
     told = tmp_path / "told"
     program = START + (

@@ -16,7 +16,7 @@ from daifu_bc.frontends.values import printable
 from daifu_bc.frontends.word import Answer, Request, Word
 from daifu_bc.recovery import journal
 from daifu_bc.recovery.interface import HoldLike
-from daifu_bc.recovery.interrupts import Interruptible
+from daifu_bc.recovery.interrupts import Interruptible, close_to, open_sections
 
 
 def _check_help(request: Request) -> None:
@@ -106,7 +106,9 @@ def run_command(hold: HoldLike, command: Command) -> Answer:
     """Run one command against a hold. Whatever goes wrong is an answer; what may change something is journalled."""
     word, request = read(command)
     began = time.time()
+    sections = open_sections()
     answer, outcome = _run(hold, word, request)
+    close_to(sections)
     if word.decides or word in (ACTION, SURGERY, UNDO):
         decided = word.decides and not answer.failed
         journal.done(

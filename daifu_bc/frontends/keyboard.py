@@ -110,6 +110,23 @@ def ctrl_c_interrupts(reader: TypedAhead) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def kept() -> Iterator[None]:
+    """Afterwards the terminal is as it was, wherever a signal's handler has raised something within."""
+    try:
+        descriptor = -1 if sys.__stdin__ is None else sys.__stdin__.fileno()
+        before = termios.tcgetattr(descriptor)
+    except (OSError, ValueError, termios.error):
+        yield
+        return
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError, ValueError, termios.error):
+            if termios.tcgetattr(descriptor) != before:
+                termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+@contextlib.contextmanager
 def left_in_order(place: str, *, capable: bool) -> Iterator[None]:
     """If the program ends while a thread is held within, the terminal is as it was, and that is told.
 

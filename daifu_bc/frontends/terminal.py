@@ -14,13 +14,13 @@ from collections.abc import Callable
 
 from daifu_bc.frontends import render
 from daifu_bc.frontends.commands import ACTION, read, run_command
-from daifu_bc.frontends.keyboard import TypedAhead, ctrl_c_interrupts, ctrl_c_is_a_key, left_in_order
+from daifu_bc.frontends.keyboard import TypedAhead, ctrl_c_interrupts, ctrl_c_is_a_key, kept, left_in_order
 from daifu_bc.frontends.reader import PlainReader, Reader, TerminalGoneError
 from daifu_bc.frontends.script import Command, ScriptError, here_document_end, parse
 from daifu_bc.frontends.values import printable
 from daifu_bc.recovery import journal, signals
 from daifu_bc.recovery.interface import HoldLike, Responder
-from daifu_bc.recovery.interrupts import Interruptible
+from daifu_bc.recovery.interrupts import Interruptible, close_to, open_sections
 
 PROMPT = "daifu> "
 CONTINUATION = "...    "
@@ -63,6 +63,7 @@ def _ask(hold: HoldLike) -> None:
     flush_program_output()
     write = writer()
     reader = TypedAhead(make_reader(hold))
+    sections = open_sections()
     try:
         with ctrl_c_interrupts(reader):
             begin(hold, write)
@@ -70,12 +71,12 @@ def _ask(hold: HoldLike) -> None:
             try:
                 for text in signals.news(person=True):
                     write(printable(text), True)
-                with signals.person_is_waited_for():
+                with kept(), signals.person_is_waited_for():
                     text = read_text(reader)
                 with ctrl_c_interrupts(reader):
                     run_text(hold, text, write)
             except KeyboardInterrupt:
-                continue
+                close_to(sections)
             except EOFError:
                 write(KEPT, True)
             except TerminalGoneError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from threading import get_ident
+from types import FrameType
 from typing import Final
 
 _lock: Final = threading.RLock()
@@ -18,7 +19,10 @@ _interrupted: Final[set[int]] = set()
 
 
 class Interruptible:
-    """The section within may be interrupted by a KeyboardInterrupt."""
+    """The section within may be interrupted by a KeyboardInterrupt.
+
+    One that comes while it is left may leave it open: `close_to` is for what has caught it.
+    """
 
     def __enter__(self) -> None:
         ident = get_ident()
@@ -38,13 +42,37 @@ class Interruptible:
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), None)
 
 
-def may_be_interrupted(ident: int) -> bool:
+#: Code that opens or closes a section; raised there, an exception would leave it half done.
+_BOUNDS: Final = frozenset(
+    function.__code__ for function in (Interruptible.__enter__, Interruptible.__exit__)
+)
+
+
+def may_be_interrupted(ident: int, frame: FrameType | None = None) -> bool:
     """Tell whether a thread is in such a section.
 
     Args:
         ident: the thread's number.
+        frame: where it is, if that is known.
     """
-    return ident in _depth
+    return ident in _depth and (frame is None or frame.f_code not in _BOUNDS)
+
+
+def open_sections() -> int:
+    """Return how many sections this thread is in."""
+    return _depth.get(get_ident(), 0)
+
+
+def close_to(count: int) -> None:
+    """Close what an interruption has left open.
+
+    Args:
+        count: how many sections this thread is in.
+    """
+    if count:
+        _depth[get_ident()] = count
+    else:
+        _depth.pop(get_ident(), None)
 
 
 def note_interrupt(ident: int) -> None:

@@ -84,7 +84,7 @@ class Guard:
         default = self.handler is signal.default_int_handler
         if number == signal.SIGINT:
             ours, _state.ours = _state.ours, False
-            if interrupts.may_be_interrupted(ident) and (ours or _state.person or default):
+            if interrupts.may_be_interrupted(ident, frame) and (ours or _state.person or default):
                 if not (ours or _state.person):
                     _note(number, KeyboardInterrupt())
                 interrupts.note_interrupt(ident)
@@ -92,7 +92,8 @@ class Guard:
             if ours:  # it has come too late
                 return None
         self._run(number, frame)
-        if _state.reading and any(not noted.told for noted in _state.noted):
+        waiting = _state.reading and interrupts.may_be_interrupted(ident, frame)
+        if waiting and any(not noted.told for noted in _state.noted):
             interrupts.note_interrupt(ident)
             raise KeyboardInterrupt  # so that the prompt shows it
         return None
@@ -249,8 +250,8 @@ def person_is_waited_for() -> Iterator[None]:
         yield
         return
     with interrupts.Interruptible():
-        _state.reading = True
         try:
+            _state.reading = True
             yield
         finally:
             _state.reading = False
