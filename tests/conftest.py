@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 import time
+from importlib.machinery import SourceFileLoader, SourcelessFileLoader
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,6 +55,7 @@ def interpreter_state() -> dict[str, object]:
         "import hooks of daifu_bc": [
             hook for hook in sys.meta_path if type(hook).__module__.partition(".")[0] == "daifu_bc"
         ],
+        "what loaders give out": (SourceFileLoader.get_code, SourcelessFileLoader.get_code),
     }
     if hasattr(sys, "monitoring"):
         state["monitoring tools"] = [sys.monitoring.get_tool(number) for number in range(6)]
