@@ -8,6 +8,7 @@ import os
 import sys
 import threading
 import time
+from importlib.machinery import SourceFileLoader, SourcelessFileLoader
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +28,7 @@ PATIENCE = 5.0
 # Programs under test are compiled and run several times per example, so no example has a deadline.
 COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 settings.register_profile("default", COMMON)
-# Eight properties on five versions make some ten thousand programs.
+# A dozen properties on five versions make some fifteen thousand programs.
 settings.register_profile("ci", COMMON, max_examples=250, derandomize=True, print_blob=True, database=None)
 settings.register_profile("long", COMMON, max_examples=20_000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "default"))
@@ -54,6 +55,7 @@ def interpreter_state() -> dict[str, object]:
         "import hooks of daifu_bc": [
             hook for hook in sys.meta_path if type(hook).__module__.partition(".")[0] == "daifu_bc"
         ],
+        "what loaders give out": (SourceFileLoader.get_code, SourcelessFileLoader.get_code),
     }
     if hasattr(sys, "monitoring"):
         state["monitoring tools"] = [sys.monitoring.get_tool(number) for number in range(6)]

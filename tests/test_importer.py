@@ -64,6 +64,9 @@ def test_two_specs_of_a_module_are_equal(project: Project) -> None:
     assert first is not None
     assert second is not None
     assert first.loader == second.loader
+    plain = importlib.machinery.SourceFileLoader("twice", first.origin or "")
+    assert first.loader == plain
+    assert project.load("twice").__loader__ == plain
 
 
 def test_packages_and_namespace_packages(project: Project) -> None:
@@ -76,7 +79,6 @@ def test_packages_and_namespace_packages(project: Project) -> None:
     assert importlib.resources.files("package").joinpath("data.txt").read_text(encoding="utf-8") == "data"
     space = project.load("space.inner")
     assert is_vaccinated(space.f)
-    assert not isinstance(sys.modules["space"].__loader__, importer.VaccinatingLoader)
 
 
 def test_a_module_out_of_scope(project: Project) -> None:
@@ -90,15 +92,39 @@ def test_a_module_out_of_scope(project: Project) -> None:
     assert is_vaccinated(project.load("alpha").f)
 
 
-def test_the_finder_is_there_once_and_goes(project: Project) -> None:
-    before = list(sys.meta_path)
+def test_the_loaders_are_as_ever_afterwards(project: Project) -> None:
+    loaders = importlib.machinery.SourceFileLoader, importlib.machinery.SourcelessFileLoader
+    before = list(sys.meta_path), [dict(vars(loader)) for loader in loaders]
     importer.install(project.scope)
     importer.install(project.scope)
     importer.install(Scope("packages", packages=("alpha",)))
-    assert len(sys.meta_path) == len(before) + 1
     importer.uninstall()
-    assert sys.meta_path == before
+    assert (list(sys.meta_path), [dict(vars(loader)) for loader in loaders]) == before
     assert not importer.covers("alpha", str(project.folder / "alpha.py"))
+
+
+def test_a_loader_that_the_program_makes(project: Project) -> None:
+    path = str(project.write("configuration.py"))
+    importer.install(project.scope)
+    spec = importlib.util.spec_from_file_location("any.name", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert is_vaccinated(module.f)
+    assert vars(spec.loader) == {"name": "any.name", "path": path}
+
+
+def test_a_loader_of_a_class_of_the_programs_own(project: Project) -> None:
+    class Loader(importlib.machinery.SourceFileLoader):
+        pass
+
+    path = str(project.write("alpha.py"))
+    importer.install(project.scope)
+    spec = importlib.util.spec_from_file_location("alpha", path, loader=Loader("alpha", path))
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert not is_vaccinated(module.f)
 
 
 def test_a_bytecode_file_without_source(project: Project) -> None:

@@ -16,7 +16,7 @@ from importlib.machinery import SourceFileLoader
 from types import CodeType
 
 import daifu_bc  # noqa: F401 - what a vaccinated process has loaded, a plain one has as well
-from daifu_bc.install import child, importer
+from daifu_bc.install import child
 from daifu_bc.install.notice import report_failure
 from daifu_bc.install.scope import Scope
 from daifu_bc.install.walk import loaded_functions
@@ -44,7 +44,7 @@ def _vaccinate_loaded(scope: Scope) -> None:
     for name, module in list(sys.modules.items()):
         loader = getattr(getattr(module, "__spec__", None), "loader", None)
         if type(loader) is SourceFileLoader and scope.covers(name, loader.path):
-            code = importer.VaccinatingLoader(name, loader.path).get_code(name)
+            code = loader.get_code(name)
             if code is not None:
                 _collect(code, twins)
     for function in loaded_functions(scope):

@@ -1,14 +1,13 @@
 """Vaccinating modules as they are imported.
 
-One finder in front of `sys.meta_path` asks the finders behind it, whichever they are, and where they answer with
-one of the interpreter's own loaders for a Python file in scope, that loader gives way to one of ours. Loaders of
-others (zip files, pytest's rewritten tests, frozen modules) are left alone. The interpreter's cache goes on
-holding plain code; the vaccinated code has a cache of its own beside it.
+The interpreter's own two loaders for Python files give out their code vaccinated where it is in scope; whoever
+found the module, and whoever made the loader, it stays the plain loader that it was. Loaders of others (subclasses,
+zip files, pytest's rewritten tests, frozen modules) are left alone. The interpreter's cache goes on holding plain
+code; the vaccinated code has a cache of its own beside it.
 """
 
 from __future__ import annotations
 
-import functools
 import importlib
 import os
 import runpy
@@ -16,7 +15,7 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec, SourceFileLoader, SourcelessFileLoader
 from types import CodeType, FunctionType, ModuleType
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from daifu_bc.analysis import sources
 from daifu_bc.install import cache
@@ -38,68 +37,64 @@ def _without_trace(function: _Function) -> _Function:
     return function
 
 
-class VaccinatingLoader(SourceFileLoader):
-    """Loads a source file as `SourceFileLoader` does, and gives its code out vaccinated."""
-
-    @_without_trace
-    def get_code(self, fullname: str) -> CodeType | None:
-        """Return the module's code, vaccinated, from our cache if it is there.
-
-        Args:
-            fullname: the module's dotted name.
-
-        Raises:
-            ImportError: the loader is for another module.
-            SyntaxError: the file is no Python.
-        """
-        path = self.get_filename(fullname)
-        state = cache.state_of(path)
-        cached = cache.path_of(path)
-        if state is not None and cached is not None:
-            entry = cache.load(cached, state, path)
-            if entry is not None:
-                sources.remember_packed(path, entry.packed_source)
-                return entry.code
-        plain = super().get_code(fullname)
-        if plain is None:
-            return None
-        return _keep(plain, path, cached, state, _content(path))
+_loader: Final[Any] = SourceFileLoader
+_bytecode_loader: Final[Any] = SourcelessFileLoader
+# That of the one is inherited; that of the other is its own.
+_plain_get_code: Callable[[SourceFileLoader, str], CodeType | None] = SourceFileLoader.get_code
+_plain_get_bytecode: Callable[[SourcelessFileLoader, str], CodeType | None] = SourcelessFileLoader.get_code
 
 
-class VaccinatingBytecodeLoader(SourcelessFileLoader):
-    """Loads a bytecode file that has no source as `SourcelessFileLoader` does, and gives its code out vaccinated."""
+@_without_trace
+def _get_code(loader: SourceFileLoader, fullname: str) -> CodeType | None:
+    """Stands in for `SourceFileLoader.get_code`: gives out code that is in scope vaccinated, from our cache if it is there.
 
-    @_without_trace
-    def get_code(self, fullname: str) -> CodeType | None:
-        """Return the module's code, vaccinated, from our cache if it is there.
+    Args:
+        loader: the module's.
+        fullname: the module's dotted name.
 
-        Args:
-            fullname: the module's dotted name.
-
-        Raises:
-            ImportError: the loader is for another module, or the file is no bytecode of this interpreter.
-        """
-        path = self.get_filename(fullname)
-        plain = super().get_code(fullname)
-        if plain is None:
-            return None
-        # The code says the name of the source, wherever that was; only the file's own name tells it from others.
-        state = cache.state_of(path)
-        cached = cache.path_of(path)
-        if state is not None and cached is not None:
-            entry = cache.load(cached, state, plain.co_filename)
-            if entry is not None and not entry.packed_source:
-                return entry.code
-        return _keep(plain, path, cached, state, b"")
-
-
-_Reader = VaccinatingLoader | VaccinatingBytecodeLoader
+    Raises:
+        ImportError: the loader is for another module.
+        SyntaxError: the file is no Python.
+    """
+    if type(loader) is not SourceFileLoader or not covers(loader.name, loader.path):
+        return _plain_get_code(loader, fullname)
+    path = loader.get_filename(fullname)
+    state = cache.state_of(path)
+    cached = cache.path_of(path)
+    if state is not None and cached is not None:
+        entry = cache.load(cached, state, path)
+        if entry is not None:
+            sources.remember_packed(path, entry.packed_source)
+            return entry.code
+    plain = _plain_get_code(loader, fullname)
+    if plain is None:
+        return None
+    return _keep(plain, path, cached, state, _content(path))
 
 
-@functools.cache
-def _reader(kind: type[_Reader], name: str, path: str) -> _Reader:
-    """Return what gives out a module's code: the same for the same module, so that two specs of it compare equal."""
-    return kind(name, path)
+@_without_trace
+def _get_bytecode(loader: SourcelessFileLoader, fullname: str) -> CodeType | None:
+    """Stands in for `SourcelessFileLoader.get_code` in the same way.
+
+    Args:
+        loader: the module's.
+        fullname: the module's dotted name.
+
+    Raises:
+        ImportError: the loader is for another module, or the file is no bytecode of this interpreter.
+    """
+    plain = _plain_get_bytecode(loader, fullname)
+    if plain is None or type(loader) is not SourcelessFileLoader or not covers(loader.name, loader.path):
+        return plain
+    path = loader.get_filename(fullname)
+    # The code says the name of the source, wherever that was; only the file's own name tells it from others.
+    state = cache.state_of(path)
+    cached = cache.path_of(path)
+    if state is not None and cached is not None:
+        entry = cache.load(cached, state, plain.co_filename)
+        if entry is not None and not entry.packed_source:
+            return entry.code
+    return _keep(plain, path, cached, state, b"")
 
 
 def _content(path: str) -> bytes:
@@ -125,88 +120,57 @@ def _keep(
     return code
 
 
-class VaccinatingFinder:
-    """Asks the finders behind it in `sys.meta_path` and takes over loading what is in scope.
-
-    Args:
-        scopes: a module is vaccinated if one of these covers it; more may be appended.
-    """
-
-    def __init__(self, scopes: list[Scope]) -> None:
-        self.scopes = scopes
+class WatchingFinder:
+    """Asks the finders behind it in `sys.meta_path`, and lets somebody know when an awaited module is there."""
 
     @_without_trace
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the other finders' answer, with our loader in it where the module is in scope.
+        """Return the other finders' answer for an awaited module, and leave any other module to them.
 
         Args:
             fullname: the module's dotted name.
             path: the package's search path, for a module in a package.
             target: the module that is being reloaded.
         """
+        if fullname not in _awaited:
+            return None
         finders = sys.meta_path
         for finder in finders[finders.index(self) + 1 :]:
             find_spec = getattr(finder, "find_spec", None)
             spec: ModuleSpec | None = None if find_spec is None else find_spec(fullname, path, target)
             if spec is not None:
-                spec = self._adopt(spec)
-                return _tell_when_loaded(spec) if fullname in _awaited else spec
+                return _tell_when_loaded(spec)
         return None
 
     @_without_trace
     def invalidate_caches(self) -> None:
         """Do nothing: the finders behind are told themselves."""
 
-    def _adopt(self, spec: ModuleSpec) -> ModuleSpec:
-        loader = spec.loader
-        kind = type(loader)
-        if kind is SourceFileLoader or kind is SourcelessFileLoader:
-            plain = cast("SourceFileLoader | SourcelessFileLoader", loader)
-            if "get_code" not in vars(plain) and self.covers(spec.name, plain.path):
-                ours = VaccinatingLoader if kind is SourceFileLoader else VaccinatingBytecodeLoader
-                # The module keeps the interpreter's own loader, whose type programs look at; it gets its code from ours.
-                vars(plain)["get_code"] = _reader(ours, plain.name, plain.path).get_code
-        return spec
 
-    def covers(self, module: str, filename: str) -> bool:
-        """Tell whether one of the scopes covers a module.
-
-        Args:
-            module: the module's dotted name.
-            filename: the file that it comes from.
-        """
-        return any(scope.covers(module, filename) for scope in self.scopes)
-
-
-_finder: VaccinatingFinder | None = None
+_finder: Final = WatchingFinder()
+#: A module is vaccinated if one of these covers it.
+_scopes: Final[list[Scope]] = []
 _read_code: Callable[..., Any] | None = None
 #: Modules that somebody waits for, and the function that is to be called with each: `package.module:function`.
-_awaited: dict[str, str] = {}
+_awaited: Final[dict[str, str]] = {}
 
 
 def install(scope: Scope) -> None:
-    """Vaccinate from now on what is imported and covered by a scope, beside what was asked for before.
+    """Vaccinate from now on what is loaded and covered by a scope, beside what was asked for before.
 
     Args:
         scope: the code that is meant.
     """
-    scopes = _present_finder().scopes
-    if scope not in scopes:
-        scopes.append(scope)
+    if scope not in _scopes:
+        _scopes.append(scope)
+    if _loader.get_code is _plain_get_code:
+        _loader.get_code = _get_code
+    if _bytecode_loader.get_code is _plain_get_bytecode:
+        _bytecode_loader.get_code = _get_bytecode
     if _read_code is None:
         _hook_runpy()
-
-
-def _present_finder() -> VaccinatingFinder:
-    """Return our finder, which is put in front of the others if it is not among them."""
-    global _finder
-    if _finder is None:
-        _finder = VaccinatingFinder([])
-    if _finder not in sys.meta_path:
-        sys.meta_path.insert(0, _finder)
-    return _finder
 
 
 def when_imported(name: str, function: str) -> None:
@@ -221,7 +185,8 @@ def when_imported(name: str, function: str) -> None:
         _call(function, module)
         return
     _awaited[name] = function
-    _present_finder()
+    if _finder not in sys.meta_path:
+        sys.meta_path.insert(0, _finder)
 
 
 def _tell_when_loaded(spec: ModuleSpec) -> ModuleSpec:
@@ -255,11 +220,15 @@ def _call(function: str, module: ModuleType) -> None:
 
 def uninstall() -> None:
     """Import everything plainly again; what is loaded stays as it is."""
-    global _finder, _read_code
-    if _finder is not None and _finder in sys.meta_path:
+    global _read_code
+    if _finder in sys.meta_path:
         sys.meta_path.remove(_finder)
-    _finder = None
     _awaited.clear()
+    _scopes.clear()
+    if _loader.get_code is _get_code:
+        del _loader.get_code
+    if _bytecode_loader.get_code is _get_bytecode:
+        _bytecode_loader.get_code = _plain_get_bytecode
     if _read_code is not None:
         vars(runpy)["_get_code_from_file"] = _read_code
         _read_code = None
@@ -272,7 +241,7 @@ def covers(module: str, filename: str) -> bool:
         module: the module's dotted name.
         filename: the file that it comes from.
     """
-    return _finder is not None and _finder.covers(module, filename)
+    return any(scope.covers(module, filename) for scope in _scopes)
 
 
 def _hook_runpy() -> None:
