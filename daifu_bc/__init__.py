@@ -12,17 +12,29 @@ from daifu_bc.install import notice, vaccine
 from daifu_bc.recovery import policy
 
 if TYPE_CHECKING:
+    from daifu_bc.install.settings import configure
     from daifu_bc.install.vaccinate import vaccinate
     from daifu_bc.recovery.pause import pause
     from daifu_bc.recovery.surgeries import patch, surgery, undo
 
 __version__ = "0.1.0"
-__all__ = ["DaifuError", "Refusal", "__version__", "patch", "pause", "surgery", "undo", "vaccinate"]
+__all__ = [
+    "DaifuError",
+    "Refusal",
+    "__version__",
+    "configure",
+    "patch",
+    "pause",
+    "surgery",
+    "undo",
+    "vaccinate",
+]
 
 # The rest is imported when it is first asked for: children and workers import us at their start, and most of them
 # never hold anything. The names with an underscore are what the cold code of vaccinated functions calls.
 _HOMES = {
     "vaccinate": ("daifu_bc.install.vaccinate", "vaccinate"),
+    "configure": ("daifu_bc.install.settings", "configure"),
     "pause": ("daifu_bc.recovery.pause", "pause"),
     "patch": ("daifu_bc.recovery.surgeries", "patch"),
     "surgery": ("daifu_bc.recovery.surgeries", "surgery"),

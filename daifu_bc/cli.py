@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from daifu_bc import frontends
+from daifu_bc.analysis import filters
 from daifu_bc.errors import DaifuError, UsageError
 from daifu_bc.frontends import log
-from daifu_bc.install import launch
+from daifu_bc.install import launch, settings
 from daifu_bc.recovery import journal, policy
 
 USAGE_CODE = 2
@@ -65,8 +66,17 @@ options (before the program; what follows it belongs to the program):
   --journal FILE    write what is held and done there (also: DAIFU_JOURNAL=FILE); default:
                     $XDG_STATE_HOME/daifu_bc/journal.jsonl, under ~/.local/state if that is not set
   --scope SCOPE     what is vaccinated: project (default), all, or names of packages separated by commas
+  --hold-through NAMES
+                    functions whose `except Exception` and the like do not count: what they would catch is held.
+                    NAMES are separated by commas: fit, Trainer.fit, package.module:Trainer.fit, file.py:fit;
+                    `*` stands for anything (also: DAIFU_HOLD_THROUGH=NAMES)
+  --leave-to NAMES  functions that deal with what is raised in them and in what they call: never held
+                    (also: DAIFU_LEAVE_TO=NAMES)
+  --hold-keyboard-interrupt
+                    hold Ctrl-C, too (also: DAIFU_HOLD_KEYBOARD_INTERRUPT=1)
   -h, --help        this text
 
+The last three may also stand in pyproject.toml, under [tool.daifu]: hold-through = ["fit"], and so on.
 DAIFU_DISABLE=1 in the environment turns everything off.
 """
 
@@ -90,6 +100,9 @@ class RunArguments:
     scope: str | list[str] = "project"
     playbook: str | None = None
     journal: str | None = None
+    hold_through: str | None = None
+    leave_to: str | None = None
+    keyboard_interrupt: bool | None = None
     help: bool = False
 
 
@@ -167,7 +180,10 @@ def parse_run(words: Sequence[str]) -> RunArguments:
 
 def _option(parsed: RunArguments, word: str, rest: list[str]) -> None:
     name, equals, value = word.partition("=")
-    if name not in ("--playbook", "--journal", "--scope"):
+    if name == "--hold-keyboard-interrupt" and not equals:
+        parsed.keyboard_interrupt = True
+        return
+    if name not in ("--playbook", "--journal", "--scope", "--hold-through", "--leave-to"):
         raise UsageError(f"`daifu run` has no option {name}; `daifu run --help` tells what there is")
     if not equals:
         if not rest:
@@ -179,6 +195,10 @@ def _option(parsed: RunArguments, word: str, rest: list[str]) -> None:
         parsed.playbook = value
     elif name == "--journal":
         parsed.journal = value
+    elif name == "--hold-through":
+        parsed.hold_through = value
+    elif name == "--leave-to":
+        parsed.leave_to = value
     else:
         names = [part.strip() for part in value.split(",") if part.strip()]
         parsed.scope = names[0] if names in (["project"], ["all"], ["function"]) else names
@@ -195,6 +215,11 @@ def run(words: Sequence[str]) -> int:
         os.environ[policy.PLAYBOOK_VARIABLE] = os.path.abspath(parsed.playbook)
     if parsed.journal is not None:
         os.environ[journal.VARIABLE] = os.path.abspath(parsed.journal)
+    settings.configure(
+        hold_through=filters.names_in(parsed.hold_through) if parsed.hold_through else None,
+        leave_to=filters.names_in(parsed.leave_to) if parsed.leave_to else None,
+        hold_keyboard_interrupt=parsed.keyboard_interrupt,
+    )
     frontends.register()
     policy.prepare()
     return launch.run(parsed.target, parsed.arguments, as_module=parsed.as_module, scope=parsed.scope)

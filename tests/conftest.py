@@ -28,7 +28,7 @@ PATIENCE = 5.0
 # Programs under test are compiled and run several times per example, so no example has a deadline.
 COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 settings.register_profile("default", COMMON)
-# Eight properties on five versions make some ten thousand programs.
+# A dozen properties on five versions make some fifteen thousand programs.
 settings.register_profile("ci", COMMON, max_examples=250, derandomize=True, print_blob=True, database=None)
 settings.register_profile("long", COMMON, max_examples=20_000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "default"))

@@ -164,6 +164,8 @@ def run_held(
     answers: list[list[str]] | None = None,
     edited: str = "",
     sourceless: bool = False,
+    moments: list[int] | None = None,
+    paused: list[str] | None = None,
 ) -> Outcome:
     """Run the program vaccinated, and answer its holds."""
     job = Job(
@@ -173,6 +175,8 @@ def run_held(
         answers=answers or [["raise"]],
         edited=edited,
         sourceless=sourceless,
+        moments=moments or [],
+        paused=paused or ["pass"],
     )
     return _worker.run(job)
 

@@ -122,6 +122,23 @@ def test_surgery_gives_the_run_of_the_edited_text(program: WrittenProgram, data:
 
 
 @needs_engine
+@given(programs(FOR_RETRY), st.integers(0, 4), st.lists(st.integers(0, 99), min_size=1, max_size=4))
+def test_pause_at_any_moment_changes_nothing(program: WrittenProgram, period: int, shares: list[int]) -> None:
+    # What it calls is where another thread asks for the pause, so that the same example stops in the same places.
+    expected = usable(run_plain(program.source))
+    assume(expected.moments)
+    moments = [1 + expected.moments * share // 100 for share in shares]
+    plan = Plan("every", period=period) if period and expected.calls else Plan()
+    seen = run_held(program.source, plan, answers=[["pass"]], moments=moments)
+    found = differences(expected, seen)
+    # The last one may have come too late.
+    if not found and not seen.asked - 1 <= len(seen.stopped) <= seen.asked:
+        found = [f"{seen.asked} pauses asked for, {len(seen.stopped)} came"]
+    event(f"{len(seen.stopped)} pauses")
+    check(found)
+
+
+@needs_engine
 @given(programs(WITHOUT_CRASHES), st.integers(0, 1000), st.sampled_from([0, 25, 100]))
 def test_going_on_anywhere_changes_nothing(
     examination: Examination, program: WrittenProgram, seed: int, own_code: int

@@ -486,7 +486,7 @@ def test_is_no_crash(bench: Bench, kind: type[BaseException]) -> None:
 
 
 def test_keyboard_interrupt_when_asked_for(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verdict, "hold_keyboard_interrupt", True)
+    monkeypatch.setenv("DAIFU_HOLD_KEYBOARD_INTERRUPT", "1")
     assert bench.escapes(lambda: bench.crash(KeyboardInterrupt))
     assert bench.verdicts[0].hold
 

@@ -19,11 +19,13 @@ from daifu_bc.analysis.expressions import (
     LOCAL,
     Attribute,
     Call,
+    Display,
     Expression,
     Name,
     expression,
     variable_name,
 )
+from daifu_bc.analysis.filters import BROAD, held_through_from_start
 from daifu_bc.analysis.flow import EXCEPTION, EXIT, RETURNS, SAVED, Flow, op_set
 
 WITH_EXIT: Final = "with"
@@ -69,6 +71,13 @@ class Clause(NamedTuple):
     raises: tuple[Expression | None, ...]
 
 
+def is_broad(clause: Clause) -> bool:
+    """Whether a clause takes whatever comes, or all but what ends the program."""
+    types = clause.types
+    items = types.items if type(types) is Display else (types,)
+    return clause.bare or any(type(item) is Name and item.name in BROAD for item in items)
+
+
 class Handler:
     """What one handler of a code object does.
 
@@ -77,12 +86,13 @@ class Handler:
         target: offset of its first instruction.
         clauses: the clauses of an except chain, in order.
         may_catch: whether some clause may take an exception for good.
+        is_broad: whether such a clause takes whatever comes.
         outer: the entry that covers the handler itself, where a re-raise arrives next.
         manager: for a `with`, the expression of its context manager, if it can be told.
         bound: for a `with`, the name after `as`, if it is a plain one.
     """
 
-    __slots__ = ("bound", "clauses", "kind", "manager", "may_catch", "outer", "target")
+    __slots__ = ("bound", "clauses", "is_broad", "kind", "manager", "may_catch", "outer", "target")
 
     def __init__(
         self, kind: str, target: int, outer: ExceptionEntry | None, clauses: tuple[Clause, ...] = ()
@@ -92,6 +102,7 @@ class Handler:
         self.outer = outer
         self.clauses = clauses
         self.may_catch = any(clause.swallows for clause in clauses)
+        self.is_broad = any(clause.swallows and is_broad(clause) for clause in clauses)
         self.manager: Expression | None = None
         self.bound: Name | None = None
 
@@ -116,8 +127,9 @@ def handler_at(flow: Flow, entry: ExceptionEntry) -> Handler:
 
 
 def may_catch(flow: Flow, entry: ExceptionEntry) -> bool:
-    """Whether the handler of `entry` has a clause that may take an exception for good."""
-    return handler_at(flow, entry).may_catch
+    """Whether the handler of `entry` has a clause that may take an exception for good, if that counts there."""
+    handler = handler_at(flow, entry)
+    return handler.may_catch and not (handler.is_broad and held_through_from_start(flow.code))
 
 
 def chain(flow: Flow, offset: int) -> list[Handler]:

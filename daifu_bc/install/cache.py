@@ -20,6 +20,8 @@ import time
 from types import CodeType
 from typing import NamedTuple
 
+from daifu_bc.analysis.filters import at_start
+
 #: Our version, a part of the key and of the file's name.
 OUR_VERSION = "0.1.0"
 
@@ -89,6 +91,7 @@ def path_of(path: str) -> str | None:
 def _key() -> bytes:
     """Return what all entries of this interpreter and this daifu_bc begin with."""
     parts = [f"daifu_bc {OUR_VERSION} {_FORMAT}", sys.version, importlib.util.MAGIC_NUMBER.hex()]
+    parts += at_start()
     for folder in () if _INSTALLED else _MAKERS:
         with os.scandir(os.path.join(_PACKAGE, folder)) as files:
             for file in sorted(files, key=lambda file: file.name):

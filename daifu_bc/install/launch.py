@@ -19,7 +19,7 @@ from importlib.machinery import SourceFileLoader, SourcelessFileLoader
 from types import CodeType, ModuleType
 from typing import Any
 
-from daifu_bc.install import importer
+from daifu_bc.install import importer, settings
 from daifu_bc.install.notice import report_failure
 from daifu_bc.install.scope import Scope, ScopeArgument
 from daifu_bc.install.uncaught import end_by_interrupt, report
@@ -70,7 +70,9 @@ def run(target: str, arguments: Sequence[str], *, as_module: bool, scope: ScopeA
     else:
         sys.argv = [target, *arguments]
     if available():
-        chosen = Scope.of(scope, _module_file(target) if as_module else target)
+        file = _module_file(target) if as_module else target
+        settings.read_project(file)
+        chosen = Scope.of(scope, file)
         if as_module and chosen.kind in ("function", "packages"):
             # A program is always meant, and a module has a name to be meant by.
             chosen = Scope("packages", packages=(*chosen.packages, target))

@@ -9,7 +9,7 @@ from types import CodeType, FunctionType
 from typing import TypeVar, overload
 
 from daifu_bc.analysis import sources
-from daifu_bc.install import importer
+from daifu_bc.install import importer, settings
 from daifu_bc.install.notice import report_failure, say_once
 from daifu_bc.install.scope import Scope, ScopeArgument, is_library
 from daifu_bc.install.vaccine import available, vaccinated
@@ -66,6 +66,7 @@ def _vaccinate(target: object, argument: ScopeArgument) -> None:
             "there is vaccinated. Put @daifu_bc.vaccinate directly above the `def` or `class`, below other decorators.",
         )
         return
+    settings.read_project(found[0].__code__.co_filename)
     scope = Scope.of(argument, found[0].__code__.co_filename)
     try:
         if scope.kind != "function":

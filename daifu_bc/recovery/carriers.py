@@ -10,9 +10,13 @@ from __future__ import annotations
 from types import CodeType
 from typing import Final
 
+from daifu_bc.analysis import filters
+
 PASSES: Final = "passes"
 HANDLES: Final = "handles"
 OUTERMOST: Final = "outermost"
+#: Only its narrow clauses count.
+HELD_THROUGH: Final = "is held through"
 
 #: Stands for every function of a module.
 EVERY: Final = "*"
@@ -101,6 +105,12 @@ def set_carrier(module: str, function: str, policy: str | None) -> None:
     generation += 1
 
 
+def filters_changed() -> None:
+    """Has everybody ask again: the environment says something else."""
+    global generation
+    generation += 1
+
+
 def reset() -> None:
     """Brings the table back to its beginning."""
     global generation
@@ -110,12 +120,15 @@ def reset() -> None:
 
 
 def carrier(code: CodeType, module: object) -> str | None:
-    """How the handlers of a frame count: PASSES, HANDLES, OUTERMOST, or None for what its code says.
+    """How the handlers of a frame count: PASSES, HANDLES, OUTERMOST, HELD_THROUGH, or None for what its code says.
 
     Args:
         code: the frame's code.
         module: `__name__` of its globals.
     """
+    for variable, said in ((filters.LEAVE_TO, HANDLES), (filters.HOLD_THROUGH, HELD_THROUGH)):
+        if any(filters.names_function(name, code) for name in filters.asked(variable)):
+            return said
     if type(module) is str:
         policy = _table.get((module, code.co_qualname)) or _table.get((module, EVERY))
         if policy is not None:

@@ -15,6 +15,7 @@ from daifu_bc.analysis.handlers import (
     Handler,
     chain,
     chain_from,
+    is_broad,
     thrown_in,
 )
 from daifu_bc.errors import CannotVaccinate
@@ -57,7 +58,7 @@ _MOST_VERDICTS: Final = 64
 class Step:
     """One handler that an exception meets."""
 
-    __slots__ = ("_verdicts", "handler", "is_with", "lines", "meetings", "passes", "where")
+    __slots__ = ("_verdicts", "handler", "is_with", "lines", "meetings", "narrow", "passes", "where")
 
     def __init__(self, handler: Handler, where: Where, lines: dict[int, int]) -> None:
         self.handler = handler
@@ -65,6 +66,8 @@ class Step:
         self.is_with = handler.kind == WITH_EXIT
         self.lines = lines
         self.meetings = meetings_of(handler)
+        #: Without the clauses that take whatever comes.
+        self.narrow = tuple(one for one in self.meetings if not is_broad(one.clause))
         what = f"with {text(handler.manager)}" if self.is_with else "finally"
         self._verdicts: dict[tuple[int, str, tuple[str, ...]], Verdict] = {}
         self.passes = f"The `{what}` in {where} passes it on."

@@ -16,6 +16,7 @@ from threading import get_ident
 from types import FrameType, FunctionType, MethodType, TracebackType
 from typing import Final
 
+from daifu_bc.analysis import filters
 from daifu_bc.recovery import carriers
 from daifu_bc.recovery.answers import (
     Memory,
@@ -37,9 +38,6 @@ from daifu_bc.recovery.waiting import routes_of_worker, worker_future
 from daifu_bc.recovery.working import came_from_outside
 
 __all__ = ["Route", "Verdict", "Where", "deliveries", "judge", "leave_alone"]
-
-#: Whether a KeyboardInterrupt is held like any other exception.
-hold_keyboard_interrupt = False
 
 #: Told of each internal error; by default the exception silently goes its way.
 on_internal_error: Callable[[Exception], None] | None = None
@@ -141,7 +139,7 @@ def _judge(
         if issubclass(kind, CONTROL_FLOW):
             return _NOT_A_CRASH
         if not issubclass(kind, Exception):
-            if issubclass(kind, KeyboardInterrupt) and not hold_keyboard_interrupt:
+            if issubclass(kind, KeyboardInterrupt) and not filters.wants_keyboard_interrupt():
                 return _INTERRUPTED
             if cancels(kind):
                 return _CANCELLED
@@ -274,7 +272,14 @@ class _Walk(Flight):
                     return self._no(f"In {step.where}, {how}.", frame, step.where, step.handler.target)
                 self.reasons.append(step.passes)
             elif step.meetings:
-                clause, how = self.meet(step.meetings, frame)
+                meetings = step.meetings
+                if spot.policy == carriers.HELD_THROUGH:
+                    meetings = step.narrow
+                    if meetings != step.meetings:
+                        self.reasons.append(
+                            f"What {step.where} catches broadly does not count: hold-through."
+                        )
+                clause, how = self.meet(meetings, frame)
                 if clause is not None:
                     if how:
                         self.holder = id(frame)

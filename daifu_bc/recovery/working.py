@@ -25,7 +25,21 @@ class _Working(threading.local):
 
 working = _Working()
 _lock = threading.Lock()
-_raised: list[int] = []  # limits that were in force before holds raised them, oldest first
+
+
+class _Room:
+    """How the recursion limit has been raised.
+
+    Attributes:
+        holds: for how many holds.
+        before: the program's limit.
+        raised: ours.
+    """
+
+    holds = before = raised = 0
+
+
+_room = _Room()
 
 
 @contextlib.contextmanager
@@ -45,18 +59,21 @@ def room_to_work(exception: BaseException) -> Iterator[None]:
         yield
         return
     with _lock:
-        _raised.append(sys.getrecursionlimit())
-        sys.setrecursionlimit(_raised[0] + _ROOM)
+        present = sys.getrecursionlimit()
+        if not _room.holds or present != _room.raised:
+            _room.before, _room.raised = present, present + _ROOM
+            sys.setrecursionlimit(_room.raised)
+        _room.holds += 1
     try:
         yield
     finally:
         with _lock:
-            before = _raised[0]
-            _raised.pop()
-            if not _raised:
+            _room.holds -= 1
+            # An action may have set another limit, which is the program's from then on.
+            if not _room.holds and sys.getrecursionlimit() == _room.raised:
                 # Our own frames may still be too deep for the old limit; those who come next are not.
                 with contextlib.suppress(RecursionError):
-                    sys.setrecursionlimit(before)
+                    sys.setrecursionlimit(_room.before)
 
 
 def came_from_outside(error: BaseException) -> bool:

@@ -7,6 +7,7 @@ import contextlib
 import importlib
 import re
 import textwrap
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import CodeType
@@ -51,6 +52,31 @@ def responding(responder: Callable[[Any], None]) -> Iterator[None]:
     finally:
         policy.set_playbook(None)
         carriers.set_carrier("tests.programs.run", carriers.EVERY, None)
+
+
+class Pauses:
+    """Has the running thread paused by another one at chosen moments.
+
+    Args:
+        moments: their numbers.
+    """
+
+    def __init__(self, moments: list[int]) -> None:
+        self._moments = frozenset(moments)
+        self.asked: list[Any] = []
+
+    def moment(self, number: int) -> None:
+        """One at a time is asked for: the thread may not yet have come to a statement since the one before."""
+        if number in self._moments and not (self.asked and not self.asked[-1].held.is_set()):
+            here, package = threading.current_thread(), importlib.import_module(PACKAGE)
+            other = threading.Thread(target=lambda: self.asked.append(package.pause(here)))
+            other.start()
+            other.join()
+
+    def cancel(self) -> None:
+        """The program has ended."""
+        for pause in self.asked:
+            pause.cancel()
 
 
 @dataclass(frozen=True)

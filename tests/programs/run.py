@@ -39,6 +39,8 @@ class Job:
             only, any other is let go.
         edited: the text that the word ``surgery`` installs.
         sourceless: the program's text is not to be found anywhere.
+        moments: numbers of calls of the world at which another thread asks for a pause, from 1.
+        paused: the words that answer a pause.
     """
 
     source: str
@@ -47,6 +49,8 @@ class Job:
     answers: list[list[str]] = dataclasses.field(default_factory=lambda: [["raise"]])
     edited: str = ""
     sourceless: bool = False
+    moments: list[int] = dataclasses.field(default_factory=list)
+    paused: list[str] = dataclasses.field(default_factory=lambda: ["pass"])
 
 
 @dataclasses.dataclass
@@ -66,6 +70,9 @@ class Outcome:
         other_holds: number of holds for other exceptions (each was let go).
         failures: number of injected failures.
         calls: number of calls that could have failed.
+        moments: number of calls of the world.
+        asked: number of pauses that were asked for.
+        stopped: for each pause the line before which the thread stood.
         refusals: what the engine refused to do.
         death: why the process that ran the program did not survive it; empty if it did.
     """
@@ -82,6 +89,9 @@ class Outcome:
     other_holds: int = 0
     failures: int = 0
     calls: int = 0
+    moments: int = 0
+    asked: int = 0
+    stopped: list[int] = dataclasses.field(default_factory=list)
     refusals: list[str] = dataclasses.field(default_factory=list)
     death: str = ""
 
@@ -127,6 +137,7 @@ def run(job: Job, folder: Path, watcher: Watcher | None = None) -> Outcome:
     module.__dict__[INJECTED_NAME] = is_injected
     module.__dict__["__file__"] = filename
     stderr = io.StringIO()
+    pauses = engine.Pauses(job.moments)
     with _surroundings(world, module, outcome, stderr):
         try:
             code = _code_of(job, filename, watcher.prepared if watcher else engine.vaccinated)
@@ -135,6 +146,8 @@ def run(job: Job, folder: Path, watcher: Watcher | None = None) -> Outcome:
             return outcome
         with contextlib.ExitStack() as stack:
             if job.form == "held":
+                stack.callback(pauses.cancel)
+                world.on_moment = pauses.moment
                 edit = engine.Edit(str(edited_path), job.edited, whole_file=not job.sourceless)
                 respond = watcher.respond if watcher else _responder(job, outcome, edit)
                 stack.enter_context(engine.responding(respond))
@@ -146,7 +159,8 @@ def run(job: Job, folder: Path, watcher: Watcher | None = None) -> Outcome:
         del captured
         gc.collect()
     outcome.stderr = stderr.getvalue().replace(str(folder), "")
-    outcome.calls, outcome.failures = world.calls, world.failures
+    outcome.calls, outcome.failures, outcome.moments = world.calls, world.failures, world.moments
+    outcome.asked = len(pauses.asked)
     return outcome
 
 
@@ -165,6 +179,10 @@ def _code_of(job: Job, filename: str, vaccinated: Callable[[CodeType], CodeType]
 
 def _responder(job: Job, outcome: Outcome, edit: engine.Edit) -> Callable[[Any], None]:
     def respond(hold: Any) -> None:
+        if not hold.crashed:
+            outcome.stopped.append(hold.selected.line)
+            _say(hold, job.paused, outcome, edit)
+            return
         if not is_injected(hold.exception):
             outcome.other_holds += 1
             hold.let_go()
@@ -175,15 +193,19 @@ def _responder(job: Job, outcome: Outcome, edit: engine.Edit) -> Callable[[Any],
             outcome.refusals.append(f"more than {MOST_HOLDS} holds: the answers do not help")
             hold.let_go()
             return
-        word = ""
-        try:
-            for word in words:
-                engine.answer(hold, word, edit)
-        except Exception as refusal:  # whatever the engine refuses, the program goes on without us
-            outcome.refusals.append(f"{word}: {type(refusal).__name__}: {refusal}")
-            hold.let_go()
+        _say(hold, words, outcome, edit)
 
     return respond
+
+
+def _say(hold: Any, words: list[str], outcome: Outcome, edit: engine.Edit) -> None:
+    word = ""
+    try:
+        for word in words:
+            engine.answer(hold, word, edit)
+    except Exception as refusal:  # whatever the engine refuses, the program goes on without us
+        outcome.refusals.append(f"{word}: {type(refusal).__name__}: {refusal}")
+        hold.let_go()
 
 
 def _describe_error(error: BaseException, filename: str, outcome: Outcome) -> None:

@@ -80,6 +80,8 @@ class World:
         self.calls = 0
         self.failures = 0
         self.mended = False
+        self.moments = 0
+        self.on_moment: Callable[[int], None] | None = None
         self._calls_of: Counter[object] = Counter()
         self._failures_of: Counter[object] = Counter()
 
@@ -89,6 +91,7 @@ class World:
         """Write an event; give back the last value."""
         if len(self.events) >= EVENT_LIMIT:
             raise Overflow(f"more than {EVENT_LIMIT} events")
+        self._moment()
         self.events.append(" ".join(show(value) for value in values))
         return values[-1] if values else None
 
@@ -96,10 +99,16 @@ class World:
         """Write an event with the exception that is being handled."""
         self.say(*values, sys.exc_info()[1])
 
+    def _moment(self) -> None:
+        self.moments += 1
+        if self.on_moment is not None:
+            self.on_moment(self.moments)
+
     # failing calls
 
     def fails(self, key: object = None, knob: int | None = None) -> bool:
         """Count a call and say whether the plan makes it fail."""
+        self._moment()
         self.calls += 1
         self._calls_of[key] += 1
         plan = self.plan
