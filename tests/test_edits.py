@@ -32,6 +32,177 @@ def run(folder: Path, old: str, new: str, words: str = "pass", call: str = "f()"
 
 # For each case: the running text, the edited one, the lines of the output, and what the surgery says.
 CASES: dict[str, tuple[str, str, list[str], str]] = {
+    "a try with a finally is removed inside of another one": (
+        """
+        def f():
+            try:
+                say('a')
+                try:
+                    say(1 // 0)
+                finally:
+                    say('inner')
+                say('b')
+            finally:
+                say('outer')
+            return 'end'
+        """,
+        """
+        def f():
+            try:
+                say('a')
+                say(1)
+                say('b')
+            finally:
+                say('outer')
+            return 'end'
+        """,
+        ["end", "a", "inner", "1", "b", "outer"],
+        "`try` of line 12",
+    ),
+    "a with is put around a with": (
+        """
+        def f():
+            with Guard('A'):
+                say(1 // 0)
+            return 'end'
+        """,
+        """
+        def f():
+            with Guard('N'):
+                with Guard('A'):
+                    say(1)
+            return 'end'
+        """,
+        ["end", "+ A", "- A", "+ N", "+ A", "1", "- A", "- N"],
+        "`with` of line 10",
+    ),
+    "a with around a with is removed": (
+        """
+        def f():
+            with Guard('N'):
+                with Guard('A'):
+                    say(1 // 0)
+            return 'end'
+        """,
+        """
+        def f():
+            with Guard('A'):
+                say(1)
+            return 'end'
+        """,
+        ["end", "+ N", "+ A", "- A", "- N", "+ A", "1", "- A"],
+        "`with` of line 10",
+    ),
+    "a try around a try in a loop is removed": (
+        """
+        def f():
+            for i in range(1):
+                try:
+                    while i < 1:
+                        try:
+                            i += 1 // i
+                        finally:
+                            say('inner')
+                finally:
+                    say('outer')
+            return 'end'
+        """,
+        """
+        def f():
+            for i in range(1):
+                while i < 1:
+                    try:
+                        i += 1
+                    finally:
+                        say('inner')
+            return 'end'
+        """,
+        ["end", "inner", "outer", "inner"],
+        "`try` of line 11",
+    ),
+    "a block that is gone is not taken for another one of its kind": (
+        """
+        def f():
+            try:
+                say(1 // 0)
+            finally:
+                say('x')
+            if say('c') is None:
+                say('then')
+            else:
+                try:
+                    say('else')
+                finally:
+                    say('y')
+            return 'end'
+        """,
+        """
+        def f():
+            if say('c') is None:
+                say('then')
+            else:
+                try:
+                    say('else')
+                finally:
+                    say('y')
+            return 'end'
+        """,
+        ["end", "x", "c", "then"],
+        "`try` of line 10",
+    ),
+    "a with in an except body is removed": (
+        """
+        def f():
+            values = iter([0, 1])
+            try:
+                say({}[1])
+            except KeyError:
+                with Guard('A'):
+                    say(1 // next(values))
+                say('b')
+            return 'end'
+        """,
+        """
+        def f():
+            values = iter([0, 1])
+            try:
+                say({}[1])
+            except KeyError:
+                say(1 // next(values))
+                say('b')
+            return 'end'
+        """,
+        ["end", "+ A", "- A", "1", "b"],
+        "`with` of line 14",
+    ),
+    "most of a block moves out of it and what crashed stays": (
+        """
+        def f():
+            values = iter([0, 1])
+            try:
+                say('a')
+                say('b')
+                say('c')
+                say(1 // next(values))
+            finally:
+                say('d')
+            return 'end'
+        """,
+        """
+        def f():
+            values = iter([0, 1])
+            try:
+                say(1 // next(values))
+            finally:
+                say('a')
+                say('b')
+                say('c')
+                say('d')
+            return 'end'
+        """,
+        ["end", "a", "b", "c", "1", "a", "b", "c", "d"],
+        "goes on at line 12 of the new code",
+    ),
     "a with is removed": (
         """
         def f():

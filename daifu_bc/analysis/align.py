@@ -77,11 +77,12 @@ def align(old: list[ast.stmt], crashed: ast.stmt, new: list[ast.stmt], *, whole:
         raise NoPoint("the crashed statement is not in the text of its function")
     before, after, index = old, new, path[0][1]
     passed: list[int] = []
+    running = crashed
     gone: list[ast.stmt] = []
     anchor: ast.stmt | None = None
     for (_, _), (name, inner) in itertools.pairwise(path):
         owner = before[index]
-        found = counterpart(before, index, name, after)
+        found = counterpart(before, index, name, after, running)
         if found is not None and anchor is not None and keeps_something(owner, name):
             # It could be entered only from its beginning.
             gone.append(owner)

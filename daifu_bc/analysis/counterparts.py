@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from daifu_bc.analysis.trees import said
@@ -61,7 +61,9 @@ def keeps_something(node: ast.stmt, name: str) -> bool:
     return name == "body" and isinstance(node, (ast.For, ast.AsyncFor, ast.With, ast.AsyncWith))
 
 
-def counterpart(old: list[ast.stmt], index: int, name: str, new: list[ast.stmt]) -> Counterpart | None:
+def counterpart(
+    old: list[ast.stmt], index: int, name: str, new: list[ast.stmt], crashed: ast.stmt
+) -> Counterpart | None:
     """What a block that is being run has become; None if it is gone.
 
     A statement of the same kind is it whose content or header is the same; statements may have been added, changed and
@@ -72,8 +74,12 @@ def counterpart(old: list[ast.stmt], index: int, name: str, new: list[ast.stmt])
         index: the compound statement among them.
         name: which of its blocks is being run.
         new: the statements of the new text that stand in the place of `old`.
+        crashed: the statement in the block, or in a block in it, that is being run.
     """
     wanted = old[index]
+    key = header_of(crashed) if any(blocks_of(crashed)) else text_of(crashed)
+    # Another statement that is still as it was has not become this one.
+    others = set(_texts(node for node in old if node is not wanted)) - {text_of(wanted)}
     content = dict(blocks_of(wanted))[name]
     leaves = Counter(_leaves(content))
     # What of the block stands outside of a candidate, and was not outside before.
@@ -89,9 +95,23 @@ def counterpart(old: list[ast.stmt], index: int, name: str, new: list[ast.stmt])
         here = _share(leaves, inner)
         moved = _share(leaves, all_new - inner - outside)
         same = header_of(node) == header_of(wanted)
-        if moved > here or not (here or same or (not deep and _only_one(old, wanted, new, node))):
+        if _own(node) != _own(wanted) and (_holds(block, wanted) or _holds(content, node)):
+            continue  # one of the two is around what the other one is
+        runs = key in inner
+        if text_of(node) in others or (deep and not here):
             continue
-        score = 2 * here + same + 0.5 * (order.get(index) is node) - 0.25 * deep
+        if (moved > here and not runs) or not (
+            here or same or (not deep and _only_one(old, wanted, new, node))
+        ):
+            continue
+        score = (
+            2 * here
+            + 2 * runs
+            + same
+            + 0.5 * (order.get(index) is node)
+            - 0.25 * deep
+            + 0.5 * _share(inner, leaves)
+        )
         if best is None or score > best[0]:
             best = score, Counterpart(node, block, before)
     return best[1] if best is not None else None
@@ -108,6 +128,30 @@ def _candidates(
             fields = ("body", "orelse") if isinstance(node, ast.If) else ("body",)
             for field in fields:
                 yield from _candidates(getattr(node, field), kind, [*passed, node], deep + 1)
+
+
+def _own(node: ast.AST) -> object:
+    """What a compound statement says beside its body: a `try` says it at its end."""
+    return said(node, ("body", "orelse") if isinstance(node, TRIES) else _BLOCKS)
+
+
+def _texts(block: Iterable[ast.stmt]) -> Iterator[object]:
+    """What the compound statements of a block and of the blocks in it say."""
+    for node in block:
+        inner = list(blocks_of(node))
+        if inner:
+            yield text_of(node)
+        for _, statements in inner:
+            yield from _texts(statements)
+
+
+def _holds(block: list[ast.stmt], wanted: ast.stmt) -> bool:
+    """Whether the same compound statement, whatever its body, lies in a block or in a block in it."""
+    return any(
+        (type(node) is type(wanted) and _own(node) == _own(wanted))
+        or any(_holds(inner, wanted) for _, inner in blocks_of(node))
+        for node in block
+    )
 
 
 def _leaves(block: list[ast.stmt]) -> Iterator[object]:

@@ -272,6 +272,17 @@ class Statements:
             here = self._dominators.get(here)
         return None
 
+    def before(self, place: int) -> set[int]:
+        """The places through which every way to an instruction leads, itself included."""
+        if self._dominators is None:
+            self._dominators = dominators(self.flow, self.predecessors)
+        found: set[int] = set()
+        here: int | None = place
+        while here is not None:
+            found.add(here)
+            here = self._dominators.get(here)
+        return found
+
     def base_of(self, place: int) -> Stack | None:
         """What lies on the stack before the statement of an instruction, the header of a loop included."""
         if self._dominators is None:

@@ -155,6 +155,9 @@ def _begin_around(captured: Capture, around: Statement) -> int:
             f"it cannot be told what the block of line {around.first} keeps, which is gone from the new text",
             remedy=_KEEP,
         )
+    # Not where it ends: what follows it in an `except` body, say, keeps less on the stack.
+    begun = table.before(captured.place)
+    found = [place for place in found if place in begun] or found
     least = min(len(flow.stacks[place] or ()) for place in found)
     fitting = [place for place in found if len(flow.stacks[place] or ()) == least]
     before = [place for place in fitting if place <= captured.place]
@@ -218,7 +221,10 @@ def _place(
             rank = sum(place <= origin for place in copies) - 1
             return found[max(rank, 0)]
         way = _ways_on(captured.flow, origin)
-        same = [place for place in found if _ways_on(flow, place) == way]
+        same = [place for place in found if _said(_ways_on(flow, place)) == _said(way)]
+        if not same:  # what follows may have been edited as well, a variable renamed in it, say
+            same = [place for place in found if _kinds_of(_ways_on(flow, place)) == _kinds_of(way)]
+            same = same if len(same) == 1 else []
         if same or not way:
             return (same or found)[0]
         raise NoPoint(
@@ -252,16 +258,22 @@ def _is_at(owner: Statement, statement: ast.stmt) -> bool:
     return (node.lineno, node.col_offset) == (statement.lineno, statement.col_offset)
 
 
-def _ways_on(flow: Flow, place: int) -> list[set[object]]:
+def _kinds_of(ways: list[set[ast.stmt]]) -> list[set[object]]:
+    return [{type(node) for node in way} for way in ways]
+
+
+def _said(ways: list[set[ast.stmt]]) -> list[set[object]]:
+    return [{header_of(node) for node in way} for way in ways]
+
+
+def _ways_on(flow: Flow, place: int) -> list[set[ast.stmt]]:
     """What the copies of `finally` bodies around a place lead to, the inner one's first."""
     table = statements_of(flow)
-    ways: list[set[object]] = []
+    ways: list[set[ast.stmt]] = []
     for copy in Restarts(flow, place, flow.stacks[place] or (), frozenset()).copies():
         after = {following for here in copy for following in flow.successors(here)} - copy
         owners = [table.of[following] for following in after]
-        ways.append(
-            {header_of(owner.node) for owner in owners if owner is not None and owner.node is not None}
-        )
+        ways.append({owner.node for owner in owners if owner is not None and owner.node is not None})
     return ways
 
 

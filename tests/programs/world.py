@@ -82,7 +82,8 @@ class World:
         self.mended = False
         self.moments = 0
         self.on_moment: Callable[[int], None] | None = None
-        self._calls_of: Counter[object] = Counter()
+        self.calls_of: Counter[object] = Counter()
+        self._rounds: Counter[int] = Counter()
         self._failures_of: Counter[object] = Counter()
 
     # events
@@ -110,7 +111,7 @@ class World:
         """Count a call and say whether the plan makes it fail."""
         self._moment()
         self.calls += 1
-        self._calls_of[key] += 1
+        self.calls_of[key] += 1
         plan = self.plan
         first = plan.at[0] if plan.at else 1
         if plan.mode == "at":
@@ -124,11 +125,11 @@ class World:
         elif plan.mode == "every":
             failing = self.calls % plan.period == 0 and self._failures_of[key] < plan.limit
         elif plan.mode == "keyed":
-            failing = self._calls_of[key] in plan.keys.get(str(key), [])
+            failing = self.calls_of[key] in plan.keys.get(str(key), [])
         elif plan.mode == "line":
             failing = self.calls >= first and self._calling_line() == plan.line
         elif plan.mode == "broken":
-            failing = str(key) in plan.keys and self._calls_of[key] >= plan.keys[str(key)][0]
+            failing = str(key) in plan.keys and self.calls_of[key] >= plan.keys[str(key)][0]
         else:
             failing = False
         if failing:
@@ -166,6 +167,11 @@ class World:
         """Repair what ``unmended`` broke; what an action calls."""
         self.mended = True
 
+    def again(self, number: int, most: int) -> bool:
+        """Tell the loop of this number to go on, `most` times in a row."""
+        self._rounds[number] = (self._rounds[number] + 1) % (most + 1)
+        return self._rounds[number] != 0
+
     def expected(self, text: str = "expected") -> None:
         """Raise the program's own exception."""
         raise Expected(text)
@@ -194,6 +200,7 @@ class World:
             "unit": self.unit,
             "one": one,
             "mend": self.mend,
+            "again": self.again,
             "expected": self.expected,
             "Expected": Expected,
             "in_thread": self.in_thread,
