@@ -15,9 +15,20 @@ if TYPE_CHECKING:
     from daifu_bc.install.settings import configure
     from daifu_bc.install.vaccinate import vaccinate
     from daifu_bc.recovery.pause import pause
+    from daifu_bc.recovery.surgeries import patch, surgery, undo
 
 __version__ = "0.1.0"
-__all__ = ["DaifuError", "Refusal", "__version__", "configure", "pause", "vaccinate"]
+__all__ = [
+    "DaifuError",
+    "Refusal",
+    "__version__",
+    "configure",
+    "patch",
+    "pause",
+    "surgery",
+    "undo",
+    "vaccinate",
+]
 
 # The rest is imported when it is first asked for: children and workers import us at their start, and most of them
 # never hold anything. The names with an underscore are what the cold code of vaccinated functions calls.
@@ -25,6 +36,9 @@ _HOMES = {
     "vaccinate": ("daifu_bc.install.vaccinate", "vaccinate"),
     "configure": ("daifu_bc.install.settings", "configure"),
     "pause": ("daifu_bc.recovery.pause", "pause"),
+    "patch": ("daifu_bc.recovery.surgeries", "patch"),
+    "surgery": ("daifu_bc.recovery.surgeries", "surgery"),
+    "undo": ("daifu_bc.recovery.surgeries", "undo"),
     "_first_call": ("daifu_bc.rewrite.first_call", "first_call"),
 }
 _ENGINE = {
@@ -34,6 +48,9 @@ _ENGINE = {
     "_delegate": ("daifu_bc.recovery.resume", "delegate"),
     "_intercept": ("daifu_bc.recovery.intercept", "intercept"),
 }
+
+# They take frames to their barriers, also where nobody would answer a hold.
+_NEED_ENGINE = ("surgery", "undo")
 
 _INTERCEPT = sys.intern("_intercept")
 
@@ -73,6 +90,8 @@ def _find(name: str) -> object:
     elif name in _ENGINE:
         _load_engine()
     elif name in _HOMES:
+        if name in _NEED_ENGINE:
+            _load_engine()
         _put(_HOMES, name)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

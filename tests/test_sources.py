@@ -38,7 +38,7 @@ def test_what_was_loaded_is_remembered(path: str) -> None:
 def test_a_packed_text(path: str) -> None:
     sources.remember_packed(path, sources.pack(Path(path).read_bytes()))
     edit(path)
-    sources.remember_file(path)
+    sources.remember_file(path, compile("old = 1\n", path, "exec"))
     assert sources.lines(path) == ["old = 1", ""]
     sources.remember_packed(path, sources.pack(b"x = 2\n")[:-1])
     assert sources.lines(path) is None
@@ -46,9 +46,9 @@ def test_a_packed_text(path: str) -> None:
 
 
 def test_a_file_is_read_once(path: str) -> None:
-    sources.remember_file(path)
+    sources.remember_file(path, compile("old = 1\n", path, "exec"))
     edit(path)
-    sources.remember_file(path)
+    sources.remember_file(path, compile("old = 1\n", path, "exec"))
     assert sources.lines(path) == ["old = 1", ""]
 
 
@@ -76,10 +76,10 @@ def test_typed_code() -> None:
         assert sources.lines(name) == ["x = 1"]
     finally:
         del linecache.cache[name]
-    sources.remember_file(name)
+    sources.remember_file(name, compile("", name, "exec"))
     assert sources.remembered(name) is None
 
 
 def test_no_file() -> None:
-    sources.remember_file("/no/such/file.py")
+    sources.remember_file("/no/such/file.py", compile("", "", "exec"))
     assert sources.lines("/no/such/file.py") is None

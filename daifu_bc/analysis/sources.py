@@ -7,13 +7,28 @@ import linecache
 import os
 import time
 import zlib
+from types import CodeType
 
 # Texts by the name of their file; those that came from a cache stay packed until somebody asks for them.
 _loaded: dict[str, bytes] = {}
 _packed: dict[str, bytes] = {}
+# Files that were found to have another text than the code that was loaded from them.
+_unknown: set[str] = set()
 
-# A file that was written after this module was loaded need not be the text that the running code came from.
-_STARTED = time.time()
+
+def _process_started() -> float:
+    """Return when this process began, about; when this module was loaded if that cannot be had."""
+    try:
+        with open("/proc/self/stat", "rb") as file:
+            ticks = int(file.read().rpartition(b")")[2].split()[19])
+        ago = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError, AttributeError):
+        return time.time()
+    return time.time() - ago
+
+
+# A file that was written after the process began need not be the text that the running code came from.
+_STARTED = _process_started()
 
 
 def remember(filename: str, source: bytes) -> None:
@@ -59,19 +74,39 @@ def unpack(packed: bytes) -> bytes | None:
         return None
 
 
-def remember_file(filename: str) -> None:
-    """Keep a file's present text, unless a text is kept already; do nothing if there is no such file.
+def remember_file(filename: str, code: CodeType) -> None:
+    """Keep a file's present text, unless a text is kept already; do nothing if it is not that of the code that runs.
 
     Args:
         filename: the file's name as the code objects give it.
+        code: a function's code that was loaded from it, not vaccinated.
     """
-    if filename in _loaded or filename in _packed or filename.startswith("<"):
+    if filename in _loaded or filename in _packed or filename in _unknown or filename.startswith("<"):
         return
     try:
         with open(filename, "rb") as file:
-            _loaded[filename] = file.read()
+            text = file.read()
+            written = os.stat(file.fileno()).st_mtime
     except OSError:
         return
+    if written <= _STARTED or _has(text, filename, code):
+        _loaded[filename] = text
+    else:
+        _unknown.add(filename)
+
+
+def _has(text: bytes, filename: str, code: CodeType) -> bool:
+    """Tell whether a text compiles to a code object, among others."""
+    try:
+        work = [compile(text, filename, "exec", dont_inherit=True)]
+    except (SyntaxError, ValueError):
+        return False
+    while work:
+        found = work.pop()
+        if found == code:
+            return True
+        work += [constant for constant in found.co_consts if isinstance(constant, CodeType)]
+    return False
 
 
 def remembered(filename: str) -> bytes | None:
@@ -96,13 +131,30 @@ def forget(filename: str) -> None:
     """
     _loaded.pop(filename, None)
     _packed.pop(filename, None)
+    _unknown.discard(filename)
+
+
+def filenames() -> list[str]:
+    """Return the names of the files whose text was kept, or was found to be another one than what runs."""
+    return [*_loaded, *_packed, *_unknown]
+
+
+def is_kept(filename: str, content: bytes) -> bool:
+    """Tell whether this is the text that was kept for a file; one from a cache stays packed.
+
+    Args:
+        filename: the file's name as the code objects give it.
+        content: the text.
+    """
+    packed = _packed.get(filename)
+    return _loaded.get(filename) == content if packed is None else packed == pack(content)
 
 
 def lines(filename: str) -> list[str] | None:
     """Return the source lines that running code was compiled from, without line ends, or None if they are not known.
 
     A text that was kept comes first. Without one the file on disk will do if it has not been written since
-    daifu_bc was loaded, and so will what `linecache` was given for code that never had a file.
+    the process began, and so will what `linecache` was given for code that never had a file.
 
     Args:
         filename: the file's name as the code objects give it.

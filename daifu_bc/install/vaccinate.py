@@ -105,7 +105,7 @@ def vaccinate_functions(found: Iterable[FunctionType]) -> int:
         plain = function.__code__
         code = vaccinated(plain)
         if code is not plain:
-            sources.remember_file(plain.co_filename)
+            sources.remember_file(plain.co_filename, plain)
             function.__code__ = code
             changed += 1
     return changed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable
 
 from daifu_bc.analysis.align import align
@@ -27,17 +28,18 @@ def counterpart(captured: Capture, flow: Flow) -> int:
     if old.function is None or new.function is None or statement is None or statement.node is None or missing:
         raise NoPoint("it cannot be told which statement of the new body is meant")
     aligned = align(old.function.body, statement.node, new.function.body, whole=True)
-    mine = _beginnings(captured.flow, statement.first, captured.kinds)
-    found = _beginnings(flow, aligned.statement.lineno, captured.kinds)
+    mine = _beginnings(captured.flow, statement.node, captured.kinds)
+    found = _beginnings(flow, aligned.statement, captured.kinds)
     if len(found) != len(mine) or captured.place not in mine:
         raise NoPoint(f"line {aligned.statement.lineno} of the new body does not begin in the same blocks")
     return found[mine.index(captured.place)]
 
 
-def _beginnings(flow: Flow, line: int, kinds: Iterable[str]) -> list[int]:
+def _beginnings(flow: Flow, node: ast.AST, kinds: Iterable[str]) -> list[int]:
+    """Where a statement begins; in several places where the compiler has repeated it."""
     table, wanted = statements_of(flow), list(kinds)
     return [
         place
         for place, owner in enumerate(table.of)
-        if owner is not None and owner.first == line and table.is_start(place) and flow.kinds(place) == wanted
+        if owner is not None and owner.node is node and table.is_start(place) and flow.kinds(place) == wanted
     ]

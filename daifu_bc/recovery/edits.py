@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import functools
 import gc
-import importlib.util
 import itertools
 import linecache
 import os
@@ -13,7 +12,7 @@ import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from types import CodeType, FunctionType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 from daifu_bc.analysis import editions, sources
@@ -21,6 +20,7 @@ from daifu_bc.analysis.flow import Flow
 from daifu_bc.analysis.statements import parse
 from daifu_bc.analysis.trees import compiled, tree_of
 from daifu_bc.errors import Refusal
+from daifu_bc.recovery import files
 from daifu_bc.recovery.capture import Capture
 from daifu_bc.recovery.frames import FrameView
 from daifu_bc.recovery.history import Step, TextChange
@@ -42,19 +42,30 @@ class Operation:
     """What was asked for; see `Hold.surgery`.
 
     Attributes:
-        flow: the body in which the selected frame goes on.
-        place: where.
+        captured: the frame that is held and selected; None if the program itself asks for it.
+        frames: those around; the one marked as held is the one that asks.
+        flow: the body in which the selected frame goes on, or that of the function that a line is of.
+        place: where it goes on; -1 if nothing is held.
+        functions: the one function that is meant, if it is given and not named.
+        module: the module that is meant, if it is not that of the frame.
     """
 
-    captured: Capture
+    captured: Capture | None
     frames: Sequence[FrameView]
-    flow: Flow
+    flow: Flow | None
     place: int
     from_disk: bool = False
     file: str | None = None
     name: str | None = None
     source: str | None = None
     line: int | None = None
+    functions: tuple[FunctionType, ...] = ()
+    module: ModuleType | None = None
+
+    @property
+    def frame(self) -> FrameType | None:
+        """The frame that goes on by the decision about its hold, if one is held."""
+        return None if self.captured is None else self.captured.frame
 
     @property
     def title(self) -> str:
@@ -108,39 +119,54 @@ def edits_of(operation: Operation) -> Iterator[Edit]:
     """
     held = next(view for view in operation.frames if view.held)
     if operation.line is not None:
-        yield _statement_edit(operation, operation.line)
+        yield _statement_edit(operation, operation.line, held)
     elif operation.name is not None:
         yield _definition_edit(operation, held)
     elif operation.file is not None:
-        yield _module_edit(held, os.path.abspath(operation.file))
+        yield _module_edit(operation, held, os.path.abspath(operation.file))
     else:
         yield from _disk_edits(operation, held)
 
 
-def _module_edit(held: FrameView, path: str) -> Edit:
-    if path != held.filename:
-        _origins[path] = origin(held.filename)
-    return Edit(held.frame.f_globals, held.filename, path, running_source(held.code) or "", _read(path))
+def _module_edit(operation: Operation, held: FrameView, path: str) -> Edit:
+    if operation.module is None:
+        scope, filename, old = held.frame.f_globals, held.filename, running_source(held.code)
+    else:
+        scope, filename = vars(operation.module), files.of_module(operation.module)
+        old = _known_text(filename)
+    if path != filename:
+        _origins[path] = origin(filename)
+    return Edit(scope, filename, path, old or "", files.read(path))
 
 
 def _disk_edits(operation: Operation, held: FrameView) -> Iterator[Edit]:
-    seen: set[str] = set()
-    for view in [held, *operation.frames]:
-        filename = view.filename
-        if filename in seen or filename.startswith("<") or not (view.held or view.vaccinated):
+    if operation.captured is not None and not os.path.exists(held.filename):
+        raise Refusal(
+            f"there is no source of {held.filename} to compare with",
+            remedy="Use `surgery NAME <<END ... END` with the new definition.",
+        )
+    if operation.module is not None:
+        meant = {files.of_module(operation.module): vars(operation.module)}
+    else:
+        views = [held, *(view for view in operation.frames if view.vaccinated)]
+        around = {view.filename: view.frame.f_globals for view in views if os.path.exists(view.filename)}
+        meant = around | {name: scope for name, scope in files.vaccinated(_current) if name not in around}
+    for filename, scope in meant.items():
+        # Most files of a program have not been touched.
+        if filename not in _current and sources.is_kept(filename, files.content(filename)):
             continue
-        seen.add(filename)
-        old = sources.lines(filename)
-        if old is None or not os.path.exists(filename):
-            if view.held:
-                raise Refusal(
-                    f"there is no source of {filename} to compare with",
-                    remedy="Use `surgery NAME <<END ... END` with the new definition.",
-                )
-            continue
-        current, new = _current.get(filename, "\n".join(old)), _read(filename)
-        if current.rstrip("\n") != new.rstrip("\n"):
-            yield Edit(view.frame.f_globals, filename, filename, current, new)
+        current, new = _known_text(filename), files.read(filename)
+        if current is None or current.rstrip("\n") != new.rstrip("\n"):
+            yield Edit(scope, filename, filename, current or "", new)
+
+
+def _known_text(filename: str) -> str | None:
+    """The text that a file's functions run now, if it is known."""
+    known = _current.get(filename)
+    if known is not None:
+        return known
+    lines = sources.lines(filename)
+    return None if lines is None else "\n".join(lines)
 
 
 def running_source(code: CodeType) -> str | None:
@@ -149,24 +175,12 @@ def running_source(code: CodeType) -> str | None:
     return None if lines is None else "\n".join(lines)
 
 
-def _read(path: str) -> str:
-    try:
-        with open(path, "rb") as file:
-            source = file.read()
-    except OSError as error:
-        raise Refusal(f"{path} cannot be read", why=str(error)) from None
-    try:
-        return importlib.util.decode_source(source)
-    except (SyntaxError, UnicodeDecodeError) as error:
-        raise Refusal(f"{path} cannot be decoded", why=str(error)) from None
-
-
 def _definition_edit(operation: Operation, held: FrameView) -> Edit:
     """The module's text with one definition replaced."""
     assert operation.name is not None
     text = textwrap.dedent(operation.source or "").strip("\n") + "\n"
     tree = parse_text(text, "<surgery>")
-    scope, filename, qualname, function = _find(operation.name, held, operation.frames)
+    scope, filename, qualname, function = _found(operation, operation.name, held)
     wanted = qualname.rpartition(".")[2]
     if not any(isinstance(node, DEFINITIONS) and node.name == wanted for node in tree.body):
         raise Refusal(
@@ -194,8 +208,19 @@ def _definition_edit(operation: Operation, held: FrameView) -> Edit:
     return Edit(scope, filename, _invent(filename, new), old, new, named=function)
 
 
-def _statement_edit(operation: Operation, line: int) -> Edit:
+def _found(
+    operation: Operation, name: str, held: FrameView
+) -> tuple[dict[str, Any], str, str, FunctionType | None]:
+    if not operation.functions:
+        return _find(name, held, operation.frames)
+    function = operation.functions[0]
+    code = pristine(function.__code__)
+    return function.__globals__, code.co_filename, code.co_qualname, function
+
+
+def _statement_edit(operation: Operation, line: int, held: FrameView) -> Edit:
     """The module's text with one statement replaced."""
+    assert operation.flow is not None
     captured, body = operation.captured, operation.flow.code
     old = running_source(body)
     tree = parse(body)
@@ -203,9 +228,13 @@ def _statement_edit(operation: Operation, line: int) -> Edit:
         raise Refusal(f"there is no source of {body.co_filename} that the running code was made from")
     new = with_statement(old, tree, body, line, operation.source or "")
     parse_text(new, "<surgery>")
-    before = running_source(captured.code)
-    filename = captured.code.co_filename
-    return Edit(captured.frame.f_globals, filename, _invent(filename, new), before or old, new)
+    running = body if captured is None else captured.code
+    before, filename = running_source(running), running.co_filename
+    scope = held.frame.f_globals if captured is None else captured.frame.f_globals
+    named = next(iter(operation.functions), None)
+    if named is not None:
+        scope = named.__globals__
+    return Edit(scope, filename, _invent(filename, new), before or old, new, named=named)
 
 
 def _invent(filename: str, text: str) -> str:
@@ -226,7 +255,7 @@ def _find(
 ) -> tuple[dict[str, Any], str, str, FunctionType | None]:
     """Globals, file, qualified name and function of what a name means at the held frame."""
     wanted = _without_locals(name)
-    for view in [held, *reversed(frames)]:
+    for view in [held, *(view for view in reversed(frames) if view.vaccinated)]:
         known = (_without_locals(view.code.co_qualname), view.code.co_name)
         if wanted in known and view.code.co_name != "<module>":
             code = view.frame.f_code
@@ -246,6 +275,17 @@ def _find(
         f"{name} is no function that can be found from here",
         remedy="Write `f`, `Class.method`, `outer.f` for a function inside another, or `module.f`.",
     )
+
+
+def find_function(name: str, frames: Sequence[FrameView]) -> list[FunctionType]:
+    """The function that a name means at the held frame; nothing if it is the one that this frame itself runs.
+
+    Raises:
+        Refusal: there is none.
+    """
+    held = next(view for view in frames if view.held)
+    found = _find(name, held, frames)[3]
+    return [] if found is None else [found]
 
 
 def _without_locals(qualname: str) -> str:

@@ -96,12 +96,14 @@ def _behind(flow: Flow, place: int) -> int | None:
     return None if start.returns else start.place
 
 
-def graft_into(flow: Flow, place: int, line: int, text: str, step: Step | None) -> tuple[str, Transfer]:
+def graft_into(
+    flow: Flow, place: int, line: int, text: str, step: Step | None
+) -> tuple[str, Transfer | None]:
     """Gives all functions that run a body the one with a statement replaced.
 
     Args:
         flow: the body.
-        place: where the frame would go on in it.
+        place: where the frame would go on in it; -1 if none is held.
         line: where the statement begins.
         text: what takes its place.
         step: remembers it; None if nothing is to be changed.
@@ -115,19 +117,23 @@ def graft_into(flow: Flow, place: int, line: int, text: str, step: Step | None) 
     old = flow.code
     built, moved = replace_statement(flow, line, text)
     functions = _functions_of(old)
+    count = f"{len(functions)} function{'s' * (len(functions) != 1)}"
+    verb = "replaced" if step is not None else "would replace"
+    said = f"{verb} the statement of line {line} in {old.co_qualname} ({count})"
+    going = None
+    if place >= 0:
+        new = flow_of(pristine(built))
+        there = new.index[moved[flow.instructions[place].start]]
+        if new.stacks[there] is None:
+            raise Refusal(
+                f"the run would go on inside the statement of line {line}, which is replaced",
+                remedy=f"Say `goto {line}` first.",
+            )
+        going = Transfer(new, there)
     if step is not None:
         swap(functions, built, step)
         step.texts.append(TextChange(old.co_filename, "", text))
-    new = flow_of(pristine(built))
-    there = new.index[moved[flow.instructions[place].start]]
-    if new.stacks[there] is None:
-        raise Refusal(
-            f"the run would go on inside the statement of line {line}, which is replaced",
-            remedy=f"Say `goto {line}` first.",
-        )
-    count = f"{len(functions)} function{'s' * (len(functions) != 1)}"
-    verb = "replaced" if step is not None else "would replace"
-    return f"{verb} the statement of line {line} in {old.co_qualname} ({count})", Transfer(new, there)
+    return said, going
 
 
 def _functions_of(code: CodeType) -> list[FunctionType]:

@@ -96,13 +96,21 @@ def follow(bodies: Iterable[Replaced], *, but: FrameType | None = None) -> int:
         return _watch.add(frames)
 
 
-def follow_sentence(bodies: Iterable[Replaced], but: FrameType) -> list[str]:
+def follow_sentence(bodies: Iterable[Replaced], but: FrameType | None) -> list[str]:
     """The same, and a sentence that says so if there are any frames."""
-    count = follow(bodies, but=but)
-    if not count:
-        return []
-    frames = "another active frame goes" if count == 1 else f"{count} other active frames go"
-    return [f"{frames} on in the new body at the next statement"]
+    known = list(bodies)
+    notes = []
+    count = follow(known, but=but)
+    if count:
+        frames = "another active frame goes" if count == 1 else f"{count} other active frames go"
+        notes.append(f"{frames} on in the new body at the next statement")
+    plain = [body.old for body in known if not has_barriers(body.old)]
+    left = {frame.f_code.co_qualname for frame in _active(plain) if frame is not but} if plain else ()
+    notes += [
+        f"{name} was not vaccinated: a frame that runs it now keeps the old body, the next call has the new one"
+        for name in sorted(left)
+    ]
+    return notes
 
 
 def goes_on(body: CodeType, code: CodeType) -> None:

@@ -27,6 +27,8 @@ def patch(steps: Iterable[Step]) -> str:
             name = change.filename
             if name not in texts:
                 found = _read(name)
+                if found == change.new:  # it was taken from there
+                    continue
                 if found is None or not change.old:
                     loose += [f"# {step.title}, which has no file:"]
                     loose += [f"# {line}" for line in change.new.strip("\n").split("\n")]

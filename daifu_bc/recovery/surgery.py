@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import os
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from types import CellType, CodeType, FrameType, FunctionType
 
 from daifu_bc.analysis import editions
 from daifu_bc.analysis.counterparts import text_of
+from daifu_bc.analysis.flow import Flow
 from daifu_bc.analysis.statements import parse
 from daifu_bc.analysis.trees import said
 from daifu_bc.errors import Refusal
@@ -82,12 +84,13 @@ def operate(operation: Operation, *, check: bool) -> Result:
     Raises:
         Refusal: it cannot be done; nothing has been changed.
     """
-    if operation.line is not None and parse(operation.flow.code) is None:
-        return _graft(operation, operation.line, check=check)
+    if operation.line is not None and operation.flow is not None and parse(operation.flow.code) is None:
+        return _graft(operation, operation.flow, operation.line, check=check)
     edits = list(edits_of(operation))
     if not edits:
         return Result("nothing has changed")
     plans = [_plan(edit, operation.captured, operation.frames) for edit in edits]
+    _say_where(plans, operation.frames)
     swaps = [change for plan in plans for change in plan.swaps]
     added = [(addition, plan.edit) for plan in plans for addition in plan.added]
     going = next((plan for plan in plans if plan.going is not None), None)
@@ -112,7 +115,7 @@ def operate(operation: Operation, *, check: bool) -> Result:
             plan.edit.applied(step)
             step.codes += plan.bodies
         history.add(step)
-        notes += _follow(before, plans, operation.captured)
+        notes += _follow(before, plans, operation.frame)
     verb = "would replace" if check else "replaced"
     names = [
         f"{name} ({len(functions)} function{'s' * (len(functions) != 1)})" for name, functions, *_ in swaps
@@ -124,19 +127,28 @@ def operate(operation: Operation, *, check: bool) -> Result:
     return Result("\n".join([*lines, *notes]), going.going, going.values, step)
 
 
-def _follow(before: list[tuple[CodeType, CodeType]], plans: list[_Plan], captured: Capture) -> list[str]:
+def _say_where(plans: list[_Plan], frames: Sequence[FrameView]) -> None:
+    """Lets notes on other files than that of the frame that asks say so."""
+    here = next(origin(view.filename) for view in frames if view.held)
+    for plan in plans:
+        filename = origin(plan.edit.filename)
+        if filename != here:
+            plan.notes = [f"{os.path.basename(filename)}: {note}" for note in plan.notes]
+
+
+def _follow(before: list[tuple[CodeType, CodeType]], plans: list[_Plan], but: FrameType | None) -> list[str]:
     """Lets frames elsewhere go on in the new bodies; a sentence on how many there are."""
     values = {id(code): given for plan in plans for code, given in plan.given}
     pairs = {id(old): (old, new) for old, new in [*before, *(pair for plan in plans for pair in plan.bodies)]}
     bodies = [moving.Replaced(old, pristine(new), values.get(id(new), {})) for old, new in pairs.values()]
-    return moving.follow_sentence(bodies, captured.frame)
+    return moving.follow_sentence(bodies, but)
 
 
-def _graft(operation: Operation, line: int, *, check: bool) -> Result:
+def _graft(operation: Operation, flow: Flow, line: int, *, check: bool) -> Result:
     """Replaces one statement without source."""
     text = textwrap.dedent(operation.source or "")
     step = None if check else Step(operation.title)
-    said, going = graft_into(operation.flow, operation.place, line, text, step)
+    said, going = graft_into(flow, operation.place, line, text, step)
     if step is not None:
         history.add(step)
     return Result(said, going, {}, step)
@@ -153,7 +165,7 @@ def _vaccinated(code: CodeType, edit: Edit) -> CodeType:
     return built
 
 
-def _plan(edit: Edit, captured: Capture, frames: Sequence[FrameView]) -> _Plan:
+def _plan(edit: Edit, captured: Capture | None, frames: Sequence[FrameView]) -> _Plan:
     tree = parse_text(edit.new_source, edit.new_name)
     module = compile_text(edit.new_source, edit)
     editions.register(module, edit.new_source)
@@ -164,20 +176,17 @@ def _plan(edit: Edit, captured: Capture, frames: Sequence[FrameView]) -> _Plan:
     live = _live(edit, captured, frames, old_tree)
     changed = [key for key in _changed(edit, old_tree, tree, live, new) if key in new]
     holders = functions_with([code for key in changed for code in live.get(key, [])])
-    running = captured.frame.f_code
-    crashed = next((key for key, codes in live.items() if any(code is running for code in codes)), None)
-    if crashed is None:
-        crashed = _key_of(captured.code, old_tree)
+    crashed = None if captured is None else _crashed(captured, live, old_tree)
     nodes = _by_key(old_tree), _by_key(tree)
     for key in changed:
         built = _vaccinated(new[key], edit)
         code = pristine(built)
         functions = [function for old in live.get(key, []) for function in holders[id(old)]]
-        goes_on = key == crashed and _same_file(captured, edit)
+        goes_on = captured is not None and key == crashed and _same_file(captured, edit)
         # A function that is yet to be defined gets its defaults then, from the names that are known there.
         needed = goes_on or bool(functions)
         given = changed_defaults(nodes[0].get(key), nodes[1].get(key), edit.scope) if needed else None
-        if goes_on:
+        if captured is not None and goes_on:
             cells = cells_for_frame(captured, code, functions, stack)
             plan.going = transfer(captured, code, tree, cells)
             plan.notes += plan.going.notes
@@ -193,14 +202,14 @@ def _plan(edit: Edit, captured: Capture, frames: Sequence[FrameView]) -> _Plan:
                 plan.given.append((built, given.values(pristine(functions[0].__code__), code)))
         elif key != crashed and "<locals>" in key[0]:
             plan.notes.append(f"{key[0]} is new as soon as its outer function runs again")
-    if plan.going is None and _same_file(captured, edit):
+    if captured is not None and plan.going is None and _same_file(captured, edit):
         _transfer_unnamed(plan, captured, frames, old_tree, tree, module)
     if edit.old_source:
         plan.added = additions(old_tree, tree, edit.scope)
         body = _running_body(edit, captured, frames)
         if (
             body is not None
-            and body is not captured.frame
+            and (captured is None or body is not captured.frame)
             and not edit.alone
             and outside_changed(old_tree, tree)
         ):
@@ -209,16 +218,23 @@ def _plan(edit: Edit, captured: Capture, frames: Sequence[FrameView]) -> _Plan:
     return plan
 
 
+def _crashed(captured: Capture, live: dict[Key, list[CodeType]], old_tree: ast.Module) -> Key:
+    """Which function of the text a frame runs."""
+    running = captured.frame.f_code
+    found = next((key for key, codes in live.items() if any(code is running for code in codes)), None)
+    return _key_of(captured.code, old_tree) if found is None else found
+
+
 def _line_of(frame: FrameType | None, frames: Sequence[FrameView]) -> int:
     return next((view.line for view in frames if view.frame is frame), 0)
 
 
-def _running_body(edit: Edit, captured: Capture, frames: Sequence[FrameView]) -> FrameType | None:
-    """The frame that runs the body of the module itself, if there is one on the held thread's stack."""
+def _running_body(edit: Edit, captured: Capture | None, frames: Sequence[FrameView]) -> FrameType | None:
+    """The frame that runs the body of the module itself, if there is one on the thread's stack."""
     for view in frames:
         if view.code.co_name == "<module>" and view.filename == edit.filename and view.vaccinated:
             return view.frame
-    return captured.frame if captured.code.co_name == "<module>" else None
+    return captured.frame if captured is not None and captured.code.co_name == "<module>" else None
 
 
 def _same_file(captured: Capture, edit: Edit) -> bool:
@@ -272,19 +288,21 @@ def _key_of(code: CodeType, tree: ast.Module) -> Key:
 
 
 def _live(
-    edit: Edit, captured: Capture, frames: Sequence[FrameView], old: ast.Module
+    edit: Edit, captured: Capture | None, frames: Sequence[FrameView], old: ast.Module
 ) -> dict[Key, list[CodeType]]:
     """The code objects that the module's functions run, by what they are in the text that runs."""
     by_name: dict[str, list[CodeType]] = {}
     files = {origin(edit.filename)}
-    if captured.frame.f_globals is edit.scope:
-        files.add(origin(captured.code.co_filename))
+    active = [view.frame for view in frames if view.vaccinated]
+    if captured is not None:
+        active.insert(0, captured.frame)
+        if captured.frame.f_globals is edit.scope:
+            files.add(origin(captured.code.co_filename))
     functions = live_functions(edit.scope, lambda filename: origin(filename) in files)
     codes = [function.__code__ for function in functions]
     if edit.named is not None:
         codes.append(edit.named.__code__)
     # Also a function that nothing leads to but the frame that runs it.
-    active = [captured.frame, *(view.frame for view in frames if view.vaccinated)]
     codes += [
         frame.f_code for frame in active if frame.f_globals is edit.scope and frame.f_code.co_name[0] != "<"
     ]
