@@ -29,9 +29,9 @@ from daifu_bc.recovery.answers import (
     was_let_go,
 )
 from daifu_bc.recovery.attributes import traceback_of
-from daifu_bc.recovery.callers import EXPECTED, calls_directly, swallowed
+from daifu_bc.recovery.callers import EXPECTED, called_by_name, swallowed
 from daifu_bc.recovery.flight import CONTROL_FLOW, Flight, leaves_of
-from daifu_bc.recovery.lookups import UNKNOWN, evaluate, frame_scope
+from daifu_bc.recovery.lookups import UNKNOWN
 from daifu_bc.recovery.managers import stops
 from daifu_bc.recovery.spots import Spot, Verdict, Where, arrival, forget_spots, spot_at, tables
 from daifu_bc.recovery.waiting import routes_of_worker, worker_future
@@ -244,7 +244,7 @@ class _Walk(Flight):
                 how = swallowed(frame, outer, next_spot.site, self.kind)
                 if how:
                     return self._no(f"In {next_spot.where}, {how}.", outer)
-            if special and spot.is_del and not _called_by_name(frame, outer, next_spot):
+            if special and spot.is_del and not called_by_name(frame, outer, next_spot.site):
                 return self._no("Errors in `__del__` are only printed.", outer)
             frame, spot = outer, next_spot
 
@@ -344,15 +344,6 @@ class _Walk(Flight):
             if routes is not None:
                 return self._deliver(routes)
         return None
-
-
-def _called_by_name(inner: FrameType, outer: FrameType, spot: Spot) -> bool:
-    """Whether the frame is called from the program, and not by the interpreter."""
-    call = spot.site.call
-    if call is None:
-        return False
-    function = evaluate(call.function, frame_scope(outer))
-    return calls_directly(None if function is UNKNOWN else function, call.function, inner.f_code)
 
 
 def _hook_on(frame: FrameType | None) -> str:
