@@ -203,6 +203,11 @@ def _tell_rest() -> None:
             return
 
 
+def is_held() -> bool:
+    """Tell whether this thread is the main one, and held, or about to go on."""
+    return _in_main_thread() and bool(_state.depth or _state.leaving)
+
+
 def guard_new_handlers() -> None:
     """Guard against handlers that are not guarded against yet; an action may have put them in."""
     if not _state.depth or not _in_main_thread():
