@@ -65,7 +65,7 @@ def test_two_specs_of_a_module_are_equal(project: Project) -> None:
     assert first is not None
     assert second is not None
     assert first.loader == second.loader
-    plain = importlib.machinery.SourceFileLoader("twice", first.origin or "")
+    plain: Any = importlib.machinery.SourceFileLoader("twice", first.origin or "")
     assert first.loader == plain
     assert project.load("twice").__loader__ == plain
 
@@ -121,7 +121,8 @@ def test_a_loader_of_a_class_of_the_programs_own(project: Project) -> None:
 
     path = str(project.write("alpha.py"))
     importer.install(project.scope)
-    spec = importlib.util.spec_from_file_location("alpha", path, loader=Loader("alpha", path))
+    loader: Any = Loader("alpha", path)
+    spec = importlib.util.spec_from_file_location("alpha", path, loader=loader)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
