@@ -15,7 +15,7 @@ from daifu_bc.analysis import filters
 from daifu_bc.errors import DaifuError, UsageError
 from daifu_bc.frontends import log
 from daifu_bc.install import launch, settings
-from daifu_bc.recovery import journal, policy
+from daifu_bc.recovery import journal, pause_signal, policy
 
 USAGE_CODE = 2
 #: What the shell reports for a program that a closed pipe has ended.
@@ -74,9 +74,12 @@ options (before the program; what follows it belongs to the program):
                     (also: DAIFU_LEAVE_TO=NAMES)
   --hold-keyboard-interrupt
                     hold Ctrl-C, too (also: DAIFU_HOLD_KEYBOARD_INTERRUPT=1)
+  --pause-signal NAME
+                    the signal that stops the running program at its next statement, as long as it has no use for it
+                    itself: SIGUSR1 if left out; none for no signal (also: DAIFU_PAUSE_SIGNAL=NAME)
   -h, --help        this text
 
-The last three may also stand in pyproject.toml, under [tool.daifu]: hold-through = ["fit"], and so on.
+The last four may also stand in pyproject.toml, under [tool.daifu]: hold-through = ["fit"], and so on.
 DAIFU_DISABLE=1 in the environment turns everything off.
 """
 
@@ -103,6 +106,7 @@ class RunArguments:
     hold_through: str | None = None
     leave_to: str | None = None
     keyboard_interrupt: bool | None = None
+    pause_signal: str | None = None
     help: bool = False
 
 
@@ -183,7 +187,7 @@ def _option(parsed: RunArguments, word: str, rest: list[str]) -> None:
     if name == "--hold-keyboard-interrupt" and not equals:
         parsed.keyboard_interrupt = True
         return
-    if name not in ("--playbook", "--journal", "--scope", "--hold-through", "--leave-to"):
+    if name not in ("--playbook", "--journal", "--scope", "--hold-through", "--leave-to", "--pause-signal"):
         raise UsageError(f"`daifu run` has no option {name}; `daifu run --help` tells what there is")
     if not equals:
         if not rest:
@@ -199,6 +203,8 @@ def _option(parsed: RunArguments, word: str, rest: list[str]) -> None:
         parsed.hold_through = value
     elif name == "--leave-to":
         parsed.leave_to = value
+    elif name == "--pause-signal":
+        parsed.pause_signal = value
     else:
         names = [part.strip() for part in value.split(",") if part.strip()]
         parsed.scope = names[0] if names in (["project"], ["all"], ["function"]) else names
@@ -219,7 +225,9 @@ def run(words: Sequence[str]) -> int:
         hold_through=filters.names_in(parsed.hold_through) if parsed.hold_through else None,
         leave_to=filters.names_in(parsed.leave_to) if parsed.leave_to else None,
         hold_keyboard_interrupt=parsed.keyboard_interrupt,
+        pause_signal=parsed.pause_signal,
     )
+    pause_signal.named()  # a mistake is told before the program starts
     frontends.register()
     policy.prepare()
     return launch.run(parsed.target, parsed.arguments, as_module=parsed.as_module, scope=parsed.scope)

@@ -13,9 +13,16 @@ from pathlib import Path
 import pytest
 
 from tests.running import run
-from tests.scenarios import data, memory, metrics, optimiser, saving
+from tests.scenarios import data, memory, metrics, optimiser, saving, signals
 
-SCENARIOS = saving.SCENARIOS | metrics.SCENARIOS | optimiser.SCENARIOS | data.SCENARIOS | memory.SCENARIOS
+SCENARIOS = (
+    saving.SCENARIOS
+    | metrics.SCENARIOS
+    | optimiser.SCENARIOS
+    | data.SCENARIOS
+    | memory.SCENARIOS
+    | signals.SCENARIOS
+)
 
 
 def bug_free(folder: Path, program: str) -> str:

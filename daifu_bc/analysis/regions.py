@@ -18,7 +18,7 @@ _RAISE: Final = opcode.opmap["RAISE_VARARGS"]
 _RERAISE: Final = opcode.opmap["RERAISE"]
 _RESUME: Final = opcode.opmap["RESUME"]
 _RETURN_GENERATOR: Final = opcode.opmap["RETURN_GENERATOR"]
-#: Instructions that cannot raise; a run of nothing else needs no barrier.
+#: Instructions that cannot raise; a run of nothing else needs no barrier. At a jump backward a signal's handler may.
 SILENT = op_set(
     "NOP", "POP_TOP", "POP_ITER", "LOAD_FAST_BORROW", "LOAD_FAST_LOAD_FAST", "LOAD_CONST", "STORE_FAST",
     "LOAD_FAST_BORROW_LOAD_FAST_BORROW", "STORE_FAST_STORE_FAST", "STORE_FAST_LOAD_FAST", "LOAD_FAST_AND_CLEAR",
@@ -26,8 +26,7 @@ SILENT = op_set(
     "LOAD_SMALL_INT", "LOAD_COMMON_CONSTANT", "NOT_TAKEN", "POP_EXCEPT", "PUSH_EXC_INFO", "END_FOR", "END_SEND",
     "LOAD_CLOSURE", "MAKE_CELL", "COPY_FREE_VARS", "KW_NAMES", "PRECALL", "RESUME", "CACHE", "LOAD_ASSERTION_ERROR",
     "POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE", "POP_JUMP_FORWARD_IF_NONE", "POP_JUMP_FORWARD_IF_NOT_NONE",
-    "POP_JUMP_BACKWARD_IF_NONE", "POP_JUMP_BACKWARD_IF_NOT_NONE", "JUMP_BACKWARD", "STORE_DEREF", "IS_OP",
-    "RETURN_GENERATOR", "BUILD_TUPLE", "GET_LEN",
+    "STORE_DEREF", "IS_OP", "RETURN_GENERATOR", "BUILD_TUPLE", "GET_LEN",
 )  # fmt: skip
 if pyversion.UNCHECKED_LOADS:  # before, each load of a local asks whether it is bound
     SILENT |= op_set("LOAD_FAST")

@@ -28,14 +28,14 @@ def report(hold: HoldLike) -> str:
 
     A part that cannot be made is left out with a word why; the person is to be asked all the same.
     """
-    held = next((frame for frame in hold.frames if frame.held), hold.selected)
+    first = hold.selected
     title = f"-- daifu: hold {hold.number}, thread {printable(hold.thread_name)} "
     parts = [
         title.ljust(RULE, "-"),
         error(hold.exception),
         "",
-        _guarded(lambda: surroundings(held)),
-        _guarded(lambda: "\n".join(section("Values", values_in_line(held)))),
+        _guarded(lambda: surroundings(first)),
+        _guarded(lambda: "\n".join(section("Values", values_in_line(first)))),
         _guarded(lambda: "\n".join(section("Frames", frames(hold, most=MOST_FRAMES)))),
         "",
         f"Held: {_guarded(lambda: verdict(hold))}",

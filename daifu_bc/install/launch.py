@@ -19,6 +19,7 @@ from importlib.machinery import SourceFileLoader, SourcelessFileLoader
 from types import CodeType, ModuleType
 from typing import Any
 
+from daifu_bc.analysis import filters
 from daifu_bc.install import importer, settings
 from daifu_bc.install.notice import report_failure
 from daifu_bc.install.scope import Scope, ScopeArgument
@@ -135,6 +136,10 @@ def _module_file(name: str) -> str:
 
 def _supervise(program: Callable[..., object], *arguments: object) -> int:
     """Call what runs the program, in a fresh `__main__`, and report what it did not handle."""
+    if filters.wants_keyboard_interrupt():
+        from daifu_bc.install import ctrl_c  # it brings the engine along
+
+        ctrl_c.take_over()
     launcher = sys.modules["__main__"]
     sys.modules["__main__"] = _fresh_main(vars(launcher))
     # The launcher's module must outlive the program: its functions are still running.

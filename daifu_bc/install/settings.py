@@ -11,9 +11,11 @@ from daifu_bc.analysis import filters
 from daifu_bc.errors import UsageError
 from daifu_bc.install.notice import say_once
 from daifu_bc.install.scope import project_root
+from daifu_bc.recovery import pause_signal as pausing
 
 _LISTS: Final = {"hold-through": filters.HOLD_THROUGH, "leave-to": filters.LEAVE_TO}
 _SWITCHES: Final = {"hold-keyboard-interrupt": filters.KEYBOARD_INTERRUPT}
+_PAUSE_SIGNAL: Final = "pause-signal"
 
 
 def read_project(filename: str) -> None:
@@ -43,6 +45,7 @@ def read_project(filename: str) -> None:
     for key, value in table.items() if isinstance(table, dict) else ():
         variable, text = _read(path, key, value)
         os.environ.setdefault(variable, text)
+    pausing.update()
 
 
 def _read(path: str, key: str, value: Any) -> tuple[str, str]:
@@ -54,7 +57,9 @@ def _read(path: str, key: str, value: Any) -> tuple[str, str]:
         if isinstance(value, bool):
             return _SWITCHES[key], str(int(value))
         raise UsageError(f"{key} in {path} is neither true nor false")
-    known = ", ".join([*_LISTS, *_SWITCHES])
+    if key == _PAUSE_SIGNAL:
+        return pausing.VARIABLE, pausing.checked(str(value))
+    known = ", ".join([*_LISTS, *_SWITCHES, _PAUSE_SIGNAL])
     raise UsageError(f"[tool.daifu] in {path} has {key}, which is not known", remedy=f"Known are {known}.")
 
 
@@ -63,6 +68,7 @@ def configure(
     hold_through: Iterable[str] | None = None,
     leave_to: Iterable[str] | None = None,
     hold_keyboard_interrupt: bool | None = None,
+    pause_signal: str | None = None,
 ) -> None:
     """Say what is held, from now on and in child processes; what is left out stays as it is.
 
@@ -74,6 +80,7 @@ def configure(
             catch is held. For what their own bodies raise it counts only if it was said before they were vaccinated.
         leave_to: functions that deal with what is raised in them, and in what they call: that is never held.
         hold_keyboard_interrupt: whether a KeyboardInterrupt is held.
+        pause_signal: the name of the signal that pauses the run, or `none`.
 
     Raises:
         UsageError: a name cannot be one.
@@ -84,6 +91,9 @@ def configure(
         os.environ[filters.LEAVE_TO] = filters.as_text(leave_to)
     if hold_keyboard_interrupt is not None:
         os.environ[filters.KEYBOARD_INTERRUPT] = str(int(hold_keyboard_interrupt))
+    if pause_signal is not None:
+        os.environ[pausing.VARIABLE] = pausing.checked(pause_signal)
+        pausing.update()
     # Before the first hold there is nobody who remembers answers.
     carriers = sys.modules.get("daifu_bc.recovery.carriers")
     if carriers is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import FrameType
 
 from daifu_bc.analysis.code import entry_at, exception_entries
+from daifu_bc.analysis.flow import Flow
 from daifu_bc.errors import DaifuError
 from daifu_bc.recovery.capture import Capture, foresee
 from daifu_bc.recovery.restarts import statements_of
@@ -26,4 +27,11 @@ def at_statement(frame: FrameType) -> Capture | None:
     entry = entry_at(exception_entries(frame.f_code.co_exceptiontable), frame.f_lasti)
     if entry is None or not entry.depth == depth == len(captured.items):
         return None
-    return captured if statements_of(flow).is_start(place) else None
+    return captured if statements_of(flow).is_start(place) or _is_test_again(flow, place) else None
+
+
+def _is_test_again(flow: Flow, place: int) -> bool:
+    """Whether a loop begins anew here: where its body is empty no other statement begins in it."""
+    return flow.is_restart_point(place) and any(
+        before >= place for before in statements_of(flow).predecessors(place)
+    )

@@ -109,23 +109,32 @@ class _Tracing:
             sys.settrace(None)
         for frame in self._traced:
             frame.f_trace = None
+            frame.f_trace_opcodes = False
         self._traced.clear()
 
     def _trace(self, frame: FrameType | None) -> None:
         sys.settrace(self._event)
         while frame is not None:
             frame.f_trace = self._event
+            self._each_instruction(frame)
             self._traced.append(frame)
             frame = frame.f_back
 
     def _event(self, frame: FrameType, event: str, _argument: object) -> Any:
-        if event == "line" and has_barriers(frame.f_code):
+        if event == "call":
+            self._each_instruction(frame)
+        elif event in ("line", "opcode") and has_barriers(frame.f_code):
             try:
                 self._reached(frame)
             finally:
                 # The interpreter now writes the snapshot of the locals back, and somebody may have emptied it.
                 _ = frame.f_locals
         return self._event
+
+    def _each_instruction(self, frame: FrameType) -> None:
+        # A loop in one line may have no line event at the beginning of a statement.
+        if has_barriers(frame.f_code):
+            frame.f_trace_opcodes = True
 
 
 _TRACE_FUNCTION: Final = ctypes.PYFUNCTYPE(

@@ -107,6 +107,14 @@ def calls_directly(function: object, expression: Expression | None, code: CodeTy
     return isinstance(expression, Attribute) and expression.name == code.co_name
 
 
+def called_by_name(inner: FrameType, outer: FrameType, where: Site) -> bool:
+    """Whether the frame is called from the program, and not by the interpreter."""
+    if where.call is None:
+        return False
+    function = evaluate(where.call.function, frame_scope(outer))
+    return calls_directly(None if function is UNKNOWN else function, where.call.function, inner.f_code)
+
+
 def _iterates(inner: FrameType, outer: FrameType, where: Site) -> bool:
     if where.opcode in _ITERATES:
         return True

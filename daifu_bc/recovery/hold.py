@@ -16,6 +16,7 @@ from daifu_bc.recovery.capture import Capture, foresee
 from daifu_bc.recovery.decision import Decision, Unwinding
 from daifu_bc.recovery.edits import Operation
 from daifu_bc.recovery.frames import ActionResult, FrameView, inner_frame, visible_frames
+from daifu_bc.recovery.interruption import behind, interruption, raises_itself
 from daifu_bc.recovery.patch import difference, patch
 from daifu_bc.recovery.reach import obstacle, taken_at
 from daifu_bc.recovery.surgery import operate
@@ -39,7 +40,7 @@ class Hold:
     Attributes:
         number: counts the holds of this process from 1.
         frames: the user's frames, outermost first.
-        selected: the frame that words look at.
+        selected: the frame that words look at; at first the held one, or what Ctrl-C has interrupted.
         decision: None until a verb has decided.
     """
 
@@ -57,6 +58,12 @@ class Hold:
         self.selected = self._held
         self.decision: Decision | None = None
         self.captured = captured
+        self.interruption = interruption(captured.frame, exception) if crashed else None
+        if self.interruption is not None:
+            self.verdict = verdict._replace(reasons=(*verdict.reasons, self.interruption.sentence))
+            if self.interruption.says_nothing:  # what is worth a look is what it has interrupted
+                wanted = (view for view in self.frames if view.frame is self.interruption.frame)
+                self.selected = next(wanted, self._held)
         #: For each surgery of this hold what a frame would have gone on in without it.
         self._undone: list[tuple[history.Step, Ways, Moved | None]] = []
         self._ways = {self._held.frame: Ways(captured, exception, inner_frame(captured.frame, exception))}
@@ -78,6 +85,9 @@ class Hold:
     def where_next(self) -> str:
         """What `pass` would run, in a line."""
         try:
+            if self._was_interrupted():
+                self._after_interruption()
+                return f"`pass` goes on {self._behind_interruption()}"
             return f"`pass` goes on {self._ways_of_selected().where_next()}"
         except Refusal as refusal:
             return f"`pass` cannot go on: {refusal}"
@@ -193,12 +203,49 @@ class Hold:
             )
 
     def retry(self) -> str:
-        """Goes on: the statement again, or where a surgery has set it."""
+        """Goes on: the statement again, or where a surgery has set it, or behind what a signal has interrupted."""
+        if self._was_interrupted():
+            kept, text = self.selected, f"going on {self._behind_interruption()}"
+            self.selected, choose = self._after_interruption()
+            try:
+                return self._decide(lambda ways: (choose(ways)[0], text))
+            except Refusal:
+                self.selected = kept
+                raise
         ways = self._ways_of_selected()
         if self.selected is self._held and not self.crashed and ways.moved is None:
             self.decision = Decision("pass")
             return f"going on {ways.where_next()}"
         return self._decide(Ways.retry)
+
+    def _was_interrupted(self) -> bool:
+        """Whether to repeat the statement of the selected frame would be to repeat what has not failed."""
+        found, selected = self.interruption, self.selected
+        known = self._ways.get(selected.frame)
+        if found is None or (known is not None and known.moved is not None):
+            return False
+        if selected.frame is found.frame or (found.handler is None and selected is self._held):
+            return True
+        return selected is self._held and selected.frame is found.handler and raises_itself(self.captured)
+
+    def _after_interruption(self) -> tuple[FrameView, Callable[[Ways], Way]]:
+        """Which frame goes on how, so that the program goes on behind the interrupted instruction.
+
+        Raises:
+            NoPoint: nobody knows how far it had come.
+        """
+        found = self.interruption
+        assert found is not None
+        if found.handler is not None:
+            view = next(view for view in self.frames if view.frame is found.handler)
+            return view, lambda ways: ways.give(None)
+        place = behind(self.captured, found)
+        return self._held, lambda ways: ways.at(place)
+
+    def _behind_interruption(self) -> str:
+        assert self.interruption is not None
+        name = self.interruption.frame.f_code.co_qualname
+        return f"behind the interrupted instruction at line {self.interruption.line} of {name}"
 
     def skip(self, what: str = "") -> str:
         """Goes on behind the statement.

@@ -7,22 +7,27 @@ and nothing has happened. Every other way on raises `Paused` there, which takes 
 from __future__ import annotations
 
 import atexit
+import contextlib
+import os
 import threading
 from collections.abc import Callable
 from types import FrameType
 from typing import Final
 
-from daifu_bc.errors import InternalError, Refusal
-from daifu_bc.recovery import intercept, journal, policy, unwinding
+from daifu_bc.errors import DaifuError, InternalError, Refusal
+from daifu_bc.recovery import intercept, journal, policy, signals, unwinding
 from daifu_bc.recovery.between import Paused, at_statement
 from daifu_bc.recovery.boundaries import Watch, watch
 from daifu_bc.recovery.capture import Capture
 from daifu_bc.recovery.decision import Decision, Unwinding
 from daifu_bc.recovery.hold import Hold
 from daifu_bc.recovery.spots import Verdict
-from daifu_bc.recovery.working import came_from_outside, working
+from daifu_bc.recovery.working import came_from_outside, program_runs, working
 
-_VERDICT: Final = Verdict(True, ("A pause was asked for.",))
+_ASKED: Final = "A pause was asked for."
+_STDERR: Final = 2
+#: The pause that a signal has asked for last.
+_by_signal: Pause | None = None
 
 
 class Pause:
@@ -30,9 +35,10 @@ class Pause:
 
     Args:
         thread: the thread to stop.
+        reason: why, in a sentence.
     """
 
-    def __init__(self, thread: threading.Thread) -> None:
+    def __init__(self, thread: threading.Thread, reason: str = _ASKED) -> None:
         if thread.ident is None or not thread.is_alive():
             raise Refusal(f"the thread {thread.name} is not running")
         if not policy.somebody_answers():
@@ -41,15 +47,24 @@ class Pause:
                 remedy="Start the program with --playbook, or at a terminal.",
             )
         self.held = threading.Event()
+        self._verdict = Verdict(True, (reason,))
+        self._waits = False
         self._watch: Watch = watch(thread.ident, self._reached)
 
     def start(self) -> None:
         """Waits for the thread to come to a statement; returns at once."""
         self._watch.start()
+        self._waits = True
         atexit.register(self.cancel)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the thread has still to come to a statement."""
+        return self._waits
 
     def cancel(self) -> None:
         """Lets the thread run, if it has not been stopped."""
+        self._waits = False
         self._watch.stop()
         atexit.unregister(self.cancel)
 
@@ -64,7 +79,7 @@ class Pause:
                 return
             self.cancel()
             self.held.set()
-            decision = _answered(captured)
+            decision = _answered(captured, self._verdict)
         except Exception as error:
             if came_from_outside(error):
                 raise
@@ -77,10 +92,10 @@ class Pause:
             raise decision
 
 
-def _answered(captured: Capture) -> Paused | None:
+def _answered(captured: Capture, verdict: Verdict) -> Paused | None:
     """Has the pause answered; what is to be raised, if anything."""
     paused = Paused("asked for")
-    hold = Hold(captured, paused, _VERDICT, crashed=False)
+    hold = Hold(captured, paused, verdict, crashed=False)
     try:
         journal.held(hold)
         policy.respond(hold)
@@ -119,3 +134,40 @@ def pause(thread: threading.Thread | None = None) -> Pause:
     made = Pause(threading.main_thread() if thread is None else thread)
     made.start()
     return made
+
+
+def by_signal(name: str, frame: FrameType | None) -> None:
+    """Stops the main thread at its next statement; it is called by a signal's handler there, and raises nothing.
+
+    Args:
+        name: the signal's.
+        frame: where the thread is.
+    """
+    global _by_signal
+    if signals.is_held() or (_by_signal is not None and _by_signal.is_waiting):
+        return
+    busy = working.busy
+    try:
+        with program_runs():
+            made = Pause(threading.main_thread(), f"{name} asked for a pause.")
+        working.busy = True
+        made.start()
+        _by_signal = made
+        where = f" It is at {os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}." if frame else ""
+        _tell(
+            f"{name}: the run stops at its next statement; a call that it waits for is finished first.{where}"
+        )
+    except DaifuError as refusal:
+        _tell(f"{name}: the run cannot be stopped: {refusal}")
+    except Exception as error:
+        if came_from_outside(error):
+            raise
+        intercept.report(error)
+    finally:
+        working.busy = busy
+
+
+def _tell(text: str) -> None:
+    # Not through `sys.stderr`: the signal may have come in the middle of its own work.
+    with contextlib.suppress(OSError):
+        os.write(_STDERR, f"daifu_bc: {text}\n".encode(errors="backslashreplace"))

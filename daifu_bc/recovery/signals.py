@@ -30,6 +30,9 @@ from daifu_bc.recovery.working import working
 
 _Handler = Callable[[int, FrameType | None], Any]
 
+#: Handlers that do nothing but raise KeyboardInterrupt.
+only_interrupts: list[object] = [signal.default_int_handler]
+
 
 class Noted:
     """What a handler has raised.
@@ -81,7 +84,7 @@ class Guard:
         if not _state.depth:
             return self.handler(number, frame)
         ident = threading.get_ident()
-        default = self.handler is signal.default_int_handler
+        default = self.handler in only_interrupts
         if number == signal.SIGINT:
             ours, _state.ours = _state.ours, False
             if interrupts.may_be_interrupted(ident, frame) and (ours or _state.person or default):
@@ -117,6 +120,15 @@ class Guard:
             _note(number, error)
         finally:
             working.busy = busy
+
+
+def program_handler(handler: Any) -> Any:
+    """Return what the program has for a signal, where we stand before it or not.
+
+    Args:
+        handler: what `signal.getsignal` gives.
+    """
+    return handler.handler if isinstance(handler, Guard) else handler
 
 
 class _State:
@@ -189,6 +201,11 @@ def _tell_rest() -> None:
                 print(f"daifu_bc: {text}", file=sys.__stderr__, flush=True)
         except (OSError, ValueError):  # nobody is there to be told
             return
+
+
+def is_held() -> bool:
+    """Tell whether this thread is the main one, and held, or about to go on."""
+    return _in_main_thread() and bool(_state.depth or _state.leaving)
 
 
 def guard_new_handlers() -> None:

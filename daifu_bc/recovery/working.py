@@ -80,7 +80,7 @@ def came_from_outside(error: BaseException) -> bool:
     """Whether a signal handler of the program's, or Ctrl-C, raised an error while our code ran."""
     if not isinstance(error, Exception):
         return True
-    handlers = {_code_of(signal.getsignal(number)) for number in signal.valid_signals()}
+    handlers = {code_of(signal.getsignal(number)) for number in signal.valid_signals()}
     traceback = traceback_of(error)
     while traceback is not None:
         if traceback.tb_frame.f_code in handlers:
@@ -89,8 +89,12 @@ def came_from_outside(error: BaseException) -> bool:
     return False
 
 
-def _code_of(handler: Any) -> CodeType | None:
-    """The code that a handler runs, if it is written in Python."""
+def code_of(handler: Any) -> CodeType | None:
+    """The code that a signal's handler runs, if it is written in Python.
+
+    Args:
+        handler: what `signal.getsignal` gives.
+    """
     while isinstance(handler, functools.partial):
         handler = handler.func
     if not isinstance(handler, FunctionType | MethodType):

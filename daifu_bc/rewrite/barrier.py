@@ -32,7 +32,7 @@ on_refusal: Callable[[CodeType, Exception], None] | None = None
 _pristine: dict[int, tuple[weakref.ref[CodeType], CodeType]] = {}
 
 #: Comprehensions of 3.11 are part of the statement around them, as they are from 3.12 on.
-_PART_OF_STATEMENT: Final = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>"})
+PART_OF_STATEMENT: Final = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>"})
 
 
 def is_vaccinated(code: CodeType) -> bool:
@@ -129,7 +129,7 @@ def vaccinate_code(
         return code
     if recursive:
         code = _vaccinate_nested(code)
-    if code.co_name in _PART_OF_STATEMENT:
+    if code.co_name in PART_OF_STATEMENT:
         return code
     try:
         built = build(analyse(code))
