@@ -139,6 +139,16 @@ def test_pause_at_any_moment_changes_nothing(program: WrittenProgram, period: in
 
 
 @needs_engine
+def test_a_pause_in_a_comprehension_that_crashes_comes_once() -> None:
+    source = (
+        "def main():\n    crash(1, key=1)\n    say([crash(v, key=2) for v in range(2)][-1])\n    say(2)\n"
+    )
+    for moment in range(1, 5):
+        seen = run_held(source, Plan("every", period=2), answers=[["pass"]], moments=[moment])
+        assert (seen.events, len(seen.stopped)) == (["1", "2"], 1)
+
+
+@needs_engine
 @given(programs(WITHOUT_CRASHES), st.integers(0, 1000), st.sampled_from([0, 25, 100]))
 def test_going_on_anywhere_changes_nothing(
     examination: Examination, program: WrittenProgram, seed: int, own_code: int

@@ -95,6 +95,7 @@ class _Tracing:
         self._thread = thread
         self._reached = reached
         self._traced: list[FrameType] = []
+        self._over = False
 
     def start(self) -> None:
         if sys.gettrace() is not None or threading.gettrace() is not None:
@@ -105,6 +106,8 @@ class _Tracing:
             raise Refusal("that thread runs no Python code", remedy="Choose another one.")
 
     def stop(self) -> None:
+        # Behind the event of a line comes that of its first instruction, whatever is traced by then.
+        self._over = True
         if threading.get_ident() == self._thread:
             sys.settrace(None)
         for frame in self._traced:
@@ -121,6 +124,8 @@ class _Tracing:
             frame = frame.f_back
 
     def _event(self, frame: FrameType, event: str, _argument: object) -> Any:
+        if self._over:
+            return None
         if event == "call":
             self._each_instruction(frame)
         elif event in ("line", "opcode") and has_barriers(frame.f_code):
