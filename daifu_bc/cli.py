@@ -221,6 +221,7 @@ def run(words: Sequence[str]) -> int:
         os.environ[policy.PLAYBOOK_VARIABLE] = os.path.abspath(parsed.playbook)
     if parsed.journal is not None:
         os.environ[journal.VARIABLE] = os.path.abspath(parsed.journal)
+    settings.check()
     settings.configure(
         hold_through=filters.names_in(parsed.hold_through) if parsed.hold_through else None,
         leave_to=filters.names_in(parsed.leave_to) if parsed.leave_to else None,
