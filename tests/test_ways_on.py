@@ -46,6 +46,42 @@ class Some:
 print(through_with(0)); print(through_two(0)); print(list(generator(0))); print(Some().method(0)); print(log)
 """
 
+CLAUSE_IN_LOOP = """
+class Numbers:
+    def __init__(self):
+        self.last = 0
+    def __iter__(self):
+        return self
+    def __next__(self):
+        self.last += 1
+        if self.last == 2: raise OSError
+        return self.last
+def in_finally():
+    try:
+        print('body')
+    finally:
+        for number in Numbers():
+            try: print(number)
+            except KeyError: print('never')
+        print('behind')
+    return 'end'
+def in_handler():
+    try:
+        raise LookupError
+    finally:
+        for number in Numbers():
+            try: print(number)
+            except KeyError: print('never')
+        print('behind')
+print(in_finally())
+try: in_handler()
+except LookupError: print('still raised')
+for number in Numbers():
+    try: print(number)
+    except KeyError: print('never')
+print("behind the module's loop")
+"""
+
 FUSED = """
 from flaky import bad, calls
 def f(k):
@@ -536,6 +572,11 @@ CASES = {
         FAILING_EXIT,
         "goto 12\n",
         "exit None\ncaught 'failed'\nwent on\n",
+    ),
+    "skip a loop whose body has a clause": (
+        CLAUSE_IN_LOOP,
+        "frame in_finally\nskip\n---\nframe in_handler\nskip\n---\nframe <module>\nskip\n",
+        "body\n1\nbehind\nend\n1\nbehind\nstill raised\n1\nbehind the module's loop\n",
     ),
     "goto the end": (LOOPS, "goto 8\n", "[2, 'after']\n"),
 }

@@ -221,6 +221,13 @@ class Restarts:
     def base(self) -> Stack:
         """The stack before the crashed statement."""
         found = self.statements.base_of(self.place)
+        statement = self.statement
+        if statement is not None and isinstance(statement.node, ast.For | ast.AsyncFor):
+            # What follows a clause in the loop's body leads to its head, too, so that nothing dominates that.
+            for place in self.copy_that_crashed(set(self.region(statement))):
+                if self.statements.of[place] is statement and self.statements.is_start(place):
+                    stack = self.flow.stacks[place] or ()
+                    found = stack if found is None or len(stack) < len(found) else found
         return found if found is not None and found == self.held[: len(found)] else self.held
 
     def region(self, statement: Statement) -> list[int]:

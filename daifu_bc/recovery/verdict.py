@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import builtins
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterable
 from threading import get_ident
-from types import FrameType, FunctionType, MethodType, TracebackType
+from types import FrameType, TracebackType
 from typing import Final
 
 from daifu_bc.analysis import filters
@@ -34,6 +33,7 @@ from daifu_bc.recovery.flight import CONTROL_FLOW, Flight, leaves_of
 from daifu_bc.recovery.lookups import UNKNOWN
 from daifu_bc.recovery.managers import stops
 from daifu_bc.recovery.spots import Spot, Verdict, Where, arrival, forget_spots, spot_at, tables
+from daifu_bc.recovery.unraisable import printed_in
 from daifu_bc.recovery.waiting import routes_of_worker, worker_future
 from daifu_bc.recovery.working import came_from_outside
 
@@ -208,9 +208,9 @@ class _Walk(Flight):
         verdict = self.outward(frame, spot)
         if verdict is not None:
             return verdict
-        hook = _hook_on(frame)
-        if hook:
-            return self._no(f"An error in `{hook}` is only printed.")
+        printed = printed_in(frame)
+        if printed:
+            return self._no(f"An error in {printed} is only printed.")
         return Verdict(True, (*self.reasons, "Nobody handles it."))
 
     def outward(self, frame: FrameType, spot: Spot) -> Verdict | None:
@@ -344,20 +344,3 @@ class _Walk(Flight):
             if routes is not None:
                 return self._deliver(routes)
         return None
-
-
-def _hook_on(frame: FrameType | None) -> str:
-    """The name of a hook for errors, if the frame or one around it is one; the interpreter prints what it raises."""
-    codes = {}
-    for module, name in ((sys, "excepthook"), (sys, "unraisablehook"), (threading, "excepthook")):
-        hook = vars(module).get(name)  # a program may have deleted it
-        if type(hook) is MethodType:
-            hook = hook.__func__
-        if type(hook) is FunctionType:
-            codes[id(hook.__code__)] = f"{module.__name__}.{name}"
-    while frame is not None:
-        found = codes.get(id(frame.f_code))
-        if found is not None:
-            return found
-        frame = frame.f_back
-    return ""

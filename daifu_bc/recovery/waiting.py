@@ -11,6 +11,7 @@ from daifu_bc.recovery.lookups import UNKNOWN, attribute, local_value
 
 _WORKER = ("concurrent.futures.thread", "_WorkItem.run")
 _RESULT = ("concurrent.futures._base", "Future.result")
+_EXCEPTION = ("concurrent.futures._base", "Future.exception")
 
 
 def worker_future(frame: FrameType) -> object:
@@ -45,5 +46,9 @@ def routes_of_worker(frame: FrameType) -> list[Route] | None:
                         )
                     )
                 break
+            if _is(waiting, _EXCEPTION) and _first_local(waiting) is future:
+                return [
+                    Route((), False, False, "A thread has asked for the exception of this job, as a value.")
+                ]
             waiting = waiting.f_back
     return routes
