@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import Final
 
 from daifu_bc.errors import UsageError
@@ -13,17 +12,20 @@ VARIABLE: Final = "DAIFU_RETRY_LIMIT"
 _USUAL: Final = 3
 
 
-@dataclass(frozen=True)
 class Repetition:
     """How often the same has happened before, one time after the other.
 
-    Attributes:
+    Args:
         again: retries after which the same exception came at the same place, with the same variables.
         idle: the last of them before which nothing was done, either.
     """
 
-    again: int = 0
-    idle: int = 0
+    __slots__ = ("again", "idle")
+
+    # No named tuple or data class: children import this module at their start, and those bring much along.
+    def __init__(self, again: int = 0, idle: int = 0) -> None:
+        self.again = again
+        self.idle = idle
 
     @property
     def sentence(self) -> str:
