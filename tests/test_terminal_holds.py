@@ -28,11 +28,11 @@ Start = Callable[..., "pexpect.spawn[str]"]
 def start(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Start]:
     children: list[pexpect.spawn[str]] = []
 
-    def spawn(program: str) -> pexpect.spawn[str]:
+    def spawn(program: str, *options: str) -> pexpect.spawn[str]:
         (tmp_path / "program.py").write_text(program)
         child = pexpect.spawn(
             sys.executable,
-            ["-X", "faulthandler", "-m", "daifu_bc", "run", "program.py"],
+            ["-X", "faulthandler", "-m", "daifu_bc", "run", *options, "program.py"],
             cwd=str(tmp_path),
             env={
                 **os.environ,
@@ -213,3 +213,41 @@ def test_a_held_process_is_killed(start: Start, tmp_path: Path) -> None:
     lines = (tmp_path / "journal.jsonl").read_text().splitlines()
     assert len(lines) == 1
     assert '"event": "held"' in lines[0]
+
+
+INTERRUPTED = """
+import time
+steps = 0
+def train():
+    global steps
+    print('training', flush=True)
+    while not stop:
+        steps += 1
+        time.sleep(0.01)
+    return 'trained'
+stop = []
+print(train(), steps > 0)
+time.sleep(60)
+"""
+
+
+def test_ctrl_c_holds_the_program_if_asked_to(start: Start) -> None:
+    child = start(INTERRUPTED, "--hold-keyboard-interrupt")
+    child.expect_exact("training")
+    child.sendintr()
+    told = prompt(child, "behind the interrupted instruction at line")
+    assert "KeyboardInterrupt" in told
+    child.sendline("time.sleep(30)")
+    child.expect_exact("time.sleep(30)")
+    time.sleep(0.5)
+    child.sendintr()
+    prompt(child, "KeyboardInterrupt")
+    child.sendline("stop.append(1)")
+    prompt(child, "Next")
+    child.sendline("pass")
+    child.expect_exact("trained True")
+    child.sendintr()
+    prompt(child, "behind the interrupted instruction at line 13")
+    child.sendline("raise")
+    end(child)
+    assert child.signalstatus == signal.SIGINT

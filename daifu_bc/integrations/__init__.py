@@ -14,3 +14,6 @@ def install() -> None:
 def engine_loaded() -> None:
     """Prepare for libraries whose ways the verdict has to know; before the engine is loaded nobody asks for one."""
     importer.when_imported("asyncio.tasks", "daifu_bc.integrations.asyncio:install")
+    importer.when_imported(
+        "torch.utils.data._utils.signal_handling", "daifu_bc.integrations.dataloader:install"
+    )
