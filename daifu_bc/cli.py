@@ -15,7 +15,7 @@ from daifu_bc.analysis import filters
 from daifu_bc.errors import DaifuError, UsageError
 from daifu_bc.frontends import log
 from daifu_bc.install import launch, settings
-from daifu_bc.recovery import journal, pause_signal, policy, repetition
+from daifu_bc.recovery import journal, policy, repetition
 
 USAGE_CODE = 2
 #: What the shell reports for a program that a closed pipe has ended.
@@ -236,14 +236,13 @@ def run(words: Sequence[str]) -> int:
         os.environ[journal.VARIABLE] = os.path.abspath(parsed.journal)
     if parsed.retry_limit is not None:
         os.environ[repetition.VARIABLE] = parsed.retry_limit
-    repetition.checked(os.environ.get(repetition.VARIABLE) or "none")
+    settings.check()
     settings.configure(
         hold_through=filters.names_in(parsed.hold_through) if parsed.hold_through else None,
         leave_to=filters.names_in(parsed.leave_to) if parsed.leave_to else None,
         hold_keyboard_interrupt=parsed.keyboard_interrupt,
         pause_signal=parsed.pause_signal,
     )
-    pause_signal.named()  # a mistake is told before the program starts
     frontends.register()
     policy.prepare()
     return launch.run(parsed.target, parsed.arguments, as_module=parsed.as_module, scope=parsed.scope)

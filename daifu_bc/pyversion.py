@@ -26,6 +26,11 @@ UNCHECKED_LOADS: Final = VERSION >= (3, 12)
 #: From 3.14 small numbers need not stand among the constants.
 SMALL_INTS: Final = "LOAD_SMALL_INT" in opcode.opmap
 
+#: From 3.14 only a function that returns nothing but None is a script that another interpreter may run, and that is
+#: looked up in its instructions (`_PyCode_ReturnsOnlyNone` in Objects/codeobject.c): each return stands behind the
+#: load of the first None among the constants.
+SCRIPTS_RETURN_NONE: Final = VERSION >= (3, 14)
+
 #: From 3.14 some stack slots hold references that are borrowed from a local (gh-130704).
 BORROWED_LOADS: Final = VERSION >= (3, 14)
 

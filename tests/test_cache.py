@@ -7,13 +7,14 @@ import os
 import shutil
 import stat
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from daifu_bc import __version__
 from daifu_bc.install import cache, importer, vaccine
-from tests.installing import Project, is_vaccinated, project
+from tests.installing import TEN_SECONDS, Project, is_vaccinated, project
 
 __all__ = ["project"]
 
@@ -56,6 +57,7 @@ def test_a_changed_source_is_noticed(project: Project, counted: list[str], chang
     text = path.read_text(encoding="utf-8")
     if change == "text":
         path.write_text(text.replace("abc", "xyz"), encoding="utf-8")
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + TEN_SECONDS // 2))
     elif change == "size":
         path.write_text(text + "#\n", encoding="utf-8")
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
@@ -64,6 +66,20 @@ def test_a_changed_source_is_noticed(project: Project, counted: list[str], chang
     project.load("alpha")
     project.load("alpha")
     assert counted == ["alpha", "alpha"]
+
+
+def test_what_has_changed_only_just_is_not_kept(project: Project, counted: list[str]) -> None:
+    """Within a tick of the file system's clock a file may change twice and look the same."""
+    path = project.write("alpha.py", "x = 1\n")
+    now = time.time_ns()
+    os.utime(path, ns=(now, now))
+    assert project.load("alpha").x == 1
+    assert project.caches() == []
+    path.write_text("x = 2\n", encoding="utf-8")
+    os.utime(path, ns=(now, now))
+    # The interpreter's own cache, which only knows seconds, is fooled.
+    Path(importlib.util.cache_from_source(str(path))).unlink()
+    assert project.load("alpha").x == 2
 
 
 def test_damage_is_ignored(project: Project, counted: list[str]) -> None:

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import traceback
 import zipfile
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ import pytest
 from daifu_bc.analysis import sources
 from daifu_bc.install import importer
 from daifu_bc.install.scope import Scope
-from tests.installing import Project, is_vaccinated, project
+from tests.installing import Project, age, is_vaccinated, project
 
 __all__ = ["project"]
 
@@ -64,7 +65,7 @@ def test_two_specs_of_a_module_are_equal(project: Project) -> None:
     assert first is not None
     assert second is not None
     assert first.loader == second.loader
-    plain = importlib.machinery.SourceFileLoader("twice", first.origin or "")
+    plain: Any = importlib.machinery.SourceFileLoader("twice", first.origin or "")
     assert first.loader == plain
     assert project.load("twice").__loader__ == plain
 
@@ -120,7 +121,8 @@ def test_a_loader_of_a_class_of_the_programs_own(project: Project) -> None:
 
     path = str(project.write("alpha.py"))
     importer.install(project.scope)
-    spec = importlib.util.spec_from_file_location("alpha", path, loader=Loader("alpha", path))
+    loader: Any = Loader("alpha", path)
+    spec = importlib.util.spec_from_file_location("alpha", path, loader=loader)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -131,6 +133,7 @@ def test_a_bytecode_file_without_source(project: Project) -> None:
     path = project.write("alpha.py")
     py_compile.compile(str(path), cfile=str(project.folder / "alpha.pyc"), doraise=True)
     path.unlink()
+    age(project.folder / "alpha.pyc")
     importer.install(project.scope)
     for _ in range(2):
         module = project.load("alpha")
@@ -298,3 +301,33 @@ def test_other_finders_are_asked(project: Project, monkeypatch: pytest.MonkeyPat
     assert is_vaccinated(project.load("editable").f)
     with pytest.raises(ModuleNotFoundError):
         project.load("no_such_module_at_all")
+
+
+def test_a_loader_that_was_given_anything(project: Project) -> None:
+    importer.install(Scope("all"))
+    loader = importlib.machinery.SourceFileLoader("good", {})  # type: ignore[arg-type]
+    with pytest.raises(ImportError, match="cannot handle bad"):
+        loader.get_code("bad")
+
+
+def test_what_vaccinates_may_need_what_is_in_scope(project: Project) -> None:
+    path = project.write("alpha.py")
+    folders = [
+        str(Path(found.origin).parent.parent)
+        for name in ("daifu_bc", "bytecode")
+        if (found := importlib.util.find_spec(name)) and found.origin
+    ]
+    program = (
+        f"import sys; sys.path[:0] = {folders!r}\n"
+        "from daifu_bc.install import importer\n"
+        "from daifu_bc.install.scope import Scope\n"
+        "assert 'inspect' not in sys.modules and 'daifu_bc.rewrite.barrier' not in sys.modules\n"
+        "importer.install(Scope('all'))\n"
+        f"sys.path.insert(0, {str(path.parent)!r})\n"
+        "import alpha\n"
+        "print(alpha.f.__code__.co_exceptiontable != b'', alpha.f())\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=True
+    )
+    assert (run.stdout, run.stderr) == ("True 3\n", "")

@@ -44,7 +44,7 @@ def _vaccinate_loaded(scope: Scope) -> None:
     for name, module in list(sys.modules.items()):
         loader = getattr(getattr(module, "__spec__", None), "loader", None)
         if type(loader) is SourceFileLoader and scope.covers(name, loader.path):
-            code = loader.get_code(name)
+            code = loader.get_code(loader.name)
             if code is not None:
                 _collect(code, twins)
     for function in loaded_functions(scope):

@@ -33,6 +33,8 @@ CACHES: Final = _cache_sizes()
 _JUMPS: Final = frozenset(opcode.hasjrel) - _NO_JUMP
 _MAKE_CELL: Final = opcode.opmap["MAKE_CELL"]
 _RESUME: Final = opcode.opmap["RESUME"]
+_LOAD_CONST: Final = opcode.opmap["LOAD_CONST"]
+_RETURN_VALUE: Final = opcode.opmap["RETURN_VALUE"]
 
 
 class Instruction:
@@ -151,6 +153,15 @@ def encode_exception_entries(entries: list[ExceptionEntry]) -> bytes:
         number(target // 2, 0)
         number(depth << 1 | lasti, 0)
     return bytes(table)
+
+
+def returns_only_none(code: CodeType) -> bool:
+    """Tell whether each return of a code object stands behind the load of the first None among its constants."""
+    raw = code.co_code
+    none = next((index for index, constant in enumerate(code.co_consts) if constant is None), -1)
+    # Caches are empty in `co_code`.
+    returns = [offset for offset in range(0, len(raw), 2) if raw[offset] == _RETURN_VALUE]
+    return all(raw[offset - 2] == _LOAD_CONST and raw[offset - 1] == none for offset in returns)
 
 
 def slot_names(code: CodeType) -> tuple[str, ...]:

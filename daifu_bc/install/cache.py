@@ -18,7 +18,7 @@ import struct
 import sys
 import time
 from types import CodeType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from daifu_bc.analysis.filters import at_start
 
@@ -34,6 +34,10 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # What decides how vaccinated code looks. An edit there makes a new key, where daifu_bc may be edited: in a checkout.
 _INSTALLED = "site-packages" in _PACKAGE
 _MAKERS = ("analysis", "rewrite")
+
+
+#: Nanoseconds within which two changes of a file may have the same time: some ticks of the slowest kernel's.
+_COARSEST: Final = 50_000_000
 
 
 class State(NamedTuple):
@@ -72,6 +76,15 @@ def state_of(path: str) -> State | None:
     except OSError:
         return None
     return State(status.st_mtime_ns, status.st_size)
+
+
+def settled(state: State) -> bool:
+    """Tell whether a file that changes now would have another state: the clock of file systems is coarse.
+
+    Args:
+        state: the file's.
+    """
+    return abs(time.time_ns() - state.changed) > _COARSEST
 
 
 def path_of(path: str) -> str | None:

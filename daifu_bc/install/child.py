@@ -15,7 +15,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from importlib.machinery import ModuleSpec
+from importlib.machinery import FileFinder, ModuleSpec
+from pkgutil import get_importer
 from types import CodeType, ModuleType
 from typing import Any, cast
 
@@ -59,8 +60,11 @@ class ScriptHook:
     def __init__(self, filename: str) -> None:
         self.filename = filename
 
-    def __call__(self, path: str) -> _ScriptFinder:
+    def __call__(self, path: str) -> _ScriptFinder | FileFinder:
         """Answer what the interpreter asks a path hook.
+
+        Another interpreter of this process is given the main one's first path, which was the script's when that
+        started (`init_interp_main` in Python/pylifecycle.c); there it gives way to the folder at the first import.
 
         Raises:
             ImportError: another path is meant.
@@ -68,6 +72,12 @@ class ScriptHook:
         if path != self.filename:
             raise ImportError(path)
         sys.path_hooks.remove(self)
+        if sys.path[:1] == [path]:
+            sys.path[0] = os.path.dirname(os.path.realpath(path))
+            finder = get_importer(sys.path[0])
+            if not isinstance(finder, FileFinder):
+                raise ImportError(path)
+            return finder
         return _ScriptFinder()
 
 
@@ -103,7 +113,9 @@ def start() -> None:
         filename = _script(sys.orig_argv)
         scope = Scope.decode(os.environ.get(launch.SCOPE, ""), filename or "")
         importer.install(scope)
-        if filename is not None and scope.covers("__main__", filename):
+        if filename is None or any(isinstance(hook, ScriptHook) for hook in sys.path_hooks):
+            return
+        if scope.covers("__main__", filename):
             sys.path_hooks.append(ScriptHook(filename))
     except Exception as error:  # noqa: BLE001 - a failure of ours must not become the program's
         report_failure("prepare this process", error)

@@ -114,7 +114,8 @@ def _keep(
         sources.remember(path, source)
     code = vaccinated(plain, path)
     # What changed while it was read must not be kept under the older state; what failed is tried again.
-    if code is not plain and state is not None and cached is not None and cache.state_of(path) == state:
+    settled = state is not None and cache.settled(state) and cache.state_of(path) == state
+    if code is not plain and state is not None and cached is not None and settled:
         mode = os.stat(path).st_mode | 0o200
         cache.store(cached, state, cache.Entry(code, sources.pack(source)), mode)
     return code
@@ -234,14 +235,15 @@ def uninstall() -> None:
         _read_code = None
 
 
-def covers(module: str, filename: str) -> bool:
+def covers(module: str, filename: object) -> bool:
     """Tell whether a module that is imported now would be vaccinated.
 
     Args:
         module: the module's dotted name.
         filename: the file that it comes from.
     """
-    return any(scope.covers(module, filename) for scope in _scopes)
+    # A loader that a program has made may have been given anything.
+    return isinstance(filename, str) and any(scope.covers(module, filename) for scope in _scopes)
 
 
 def _hook_runpy() -> None:

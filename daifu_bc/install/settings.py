@@ -102,3 +102,15 @@ def configure(
     carriers = sys.modules.get("daifu_bc.recovery.carriers")
     if carriers is not None:
         carriers.filters_changed()
+
+
+def check() -> None:
+    """See that what stands in the environment can be read; it would be left out otherwise.
+
+    Raises:
+        UsageError: something there is not known.
+    """
+    for variable in _LISTS.values():
+        filters.names_in(os.environ.get(variable, ""))
+    pausing.named()
+    repetition.checked(os.environ.get(repetition.VARIABLE) or "none")

@@ -6,7 +6,8 @@ import os
 import sys
 import weakref
 from collections.abc import Callable
-from types import CodeType
+from threading import get_ident
+from types import CodeType, ModuleType
 
 from daifu_bc import pyversion
 from daifu_bc.install.notice import report_failure, say_once
@@ -15,6 +16,9 @@ from daifu_bc.install.notice import report_failure, say_once
 # are one and the same have to stay so. Neither is kept alive: the vaccinated code keeps the pristine one already.
 _Twin = tuple["weakref.ref[CodeType]", "weakref.ref[CodeType]"]
 _twins: dict[int, _Twin] = {}
+
+# The thread that is importing what vaccinates.
+_importing = 0
 
 #: Functions that a compiler has made of a function of the program: Dynamo's, of what follows a break in a graph. It keeps
 #: what it knows of them by their code, and the statements in them have no beginning of their own.
@@ -44,6 +48,20 @@ def available() -> bool:
     return True
 
 
+def _rewriting_layer() -> ModuleType | None:
+    """Return what vaccinates; None while it is being imported: what it needs itself is loaded plainly."""
+    global _importing
+    # Imported with the first code that comes from no cache: it brings the whole rewriting layer along.
+    if _importing == get_ident():
+        return None
+    _importing = get_ident()
+    try:
+        from daifu_bc.rewrite import barrier
+    finally:
+        _importing = 0
+    return barrier
+
+
 def vaccinated(code: CodeType, place: str = "") -> CodeType:
     """Return the vaccinated form of a code object, the same one each time; on failure report it and return `code`.
 
@@ -59,9 +77,9 @@ def vaccinated(code: CodeType, place: str = "") -> CodeType:
         if twin is not None:
             return twin
     try:
-        # Imported with the first code that comes from no cache: it brings the whole rewriting layer along.
-        from daifu_bc.rewrite import barrier
-
+        barrier = _rewriting_layer()
+        if barrier is None:
+            return code
         if barrier.is_vaccinated(code):
             return code
         result: CodeType = barrier.vaccinate_code(code)

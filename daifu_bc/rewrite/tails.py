@@ -14,7 +14,7 @@ from types import CodeType
 from typing import Final
 
 from daifu_bc import pyversion
-from daifu_bc.analysis.code import cells_at_start, slot_names
+from daifu_bc.analysis.code import cells_at_start, returns_only_none, slot_names
 from daifu_bc.analysis.regions import Region
 from daifu_bc.rewrite.assemble import Assembler, Label
 from daifu_bc.rewrite.stubs import IF_NONE, jump_if, stubs
@@ -86,7 +86,7 @@ def cold_code(asm: Assembler, found: list[Region], code: CodeType, ending: Endin
     plain = enumerate(code.co_varnames if code.co_flags & inspect.CO_OPTIMIZED else ())
     _clear(asm, [index for index, name in plain if name not in cells])
     if ending is Ending.CALL:
-        _call(asm, code.co_flags, starts[outermost])
+        _call(asm, code, starts[outermost])
     else:
         _follow(asm, code.co_flags)
     return starts[: len(found)]
@@ -114,13 +114,20 @@ def _clear(asm: Assembler, slots: list[int]) -> None:
                 part = part[1:]
 
 
-def _call(asm: Assembler, flags: int, outermost: Label) -> None:
+def _call(asm: Assembler, code: CodeType, outermost: Label) -> None:
     """[handover] -> returns what its continuation returns."""
+    flags = code.co_flags
     asm.call_top()
     begin = asm.label()
     asm.call_top()
     _finish_suspended(asm, flags, 0)
     end = asm.label()
+    if pyversion.SCRIPTS_RETURN_NONE and returns_only_none(code):
+        # The load is jumped over: the function goes on looking like one that returns nothing else.
+        result = Label()
+        asm.emit("JUMP_FORWARD", result)
+        asm.constant(None)
+        asm.place(result)
     asm.emit("RETURN_VALUE")
     asm.protect(begin, end, outermost, 0, lasti=True)
     asm.deepest = max(asm.deepest, 12 if flags & _SUSPENDING else 7)
