@@ -15,7 +15,7 @@ from daifu_bc.analysis import filters
 from daifu_bc.errors import DaifuError, UsageError
 from daifu_bc.frontends import log
 from daifu_bc.install import launch, settings
-from daifu_bc.recovery import journal, pause_signal, policy
+from daifu_bc.recovery import journal, policy, repetition
 
 USAGE_CODE = 2
 #: What the shell reports for a program that a closed pipe has ended.
@@ -77,9 +77,11 @@ options (before the program; what follows it belongs to the program):
   --pause-signal NAME
                     the signal that stops the running program at its next statement, as long as it has no use for it
                     itself: SIGUSR1 if left out; none for no signal (also: DAIFU_PAUSE_SIGNAL=NAME)
+  --retry-limit N   after how many retries that change nothing a playbook's block `repeat` gives up: 3 if left out,
+                    none for no limit (also: DAIFU_RETRY_LIMIT=N)
   -h, --help        this text
 
-The last four may also stand in pyproject.toml, under [tool.daifu]: hold-through = ["fit"], and so on.
+The last five may also stand in pyproject.toml, under [tool.daifu]: hold-through = ["fit"], and so on.
 DAIFU_DISABLE=1 in the environment turns everything off.
 """
 
@@ -107,6 +109,7 @@ class RunArguments:
     leave_to: str | None = None
     keyboard_interrupt: bool | None = None
     pause_signal: str | None = None
+    retry_limit: str | None = None
     help: bool = False
 
 
@@ -187,7 +190,15 @@ def _option(parsed: RunArguments, word: str, rest: list[str]) -> None:
     if name == "--hold-keyboard-interrupt" and not equals:
         parsed.keyboard_interrupt = True
         return
-    if name not in ("--playbook", "--journal", "--scope", "--hold-through", "--leave-to", "--pause-signal"):
+    if name not in (
+        "--playbook",
+        "--journal",
+        "--scope",
+        "--hold-through",
+        "--leave-to",
+        "--pause-signal",
+        "--retry-limit",
+    ):
         raise UsageError(f"`daifu run` has no option {name}; `daifu run --help` tells what there is")
     if not equals:
         if not rest:
@@ -205,6 +216,8 @@ def _option(parsed: RunArguments, word: str, rest: list[str]) -> None:
         parsed.leave_to = value
     elif name == "--pause-signal":
         parsed.pause_signal = value
+    elif name == "--retry-limit":
+        parsed.retry_limit = repetition.checked(value)
     else:
         names = [part.strip() for part in value.split(",") if part.strip()]
         parsed.scope = names[0] if names in (["project"], ["all"], ["function"]) else names
@@ -221,13 +234,15 @@ def run(words: Sequence[str]) -> int:
         os.environ[policy.PLAYBOOK_VARIABLE] = os.path.abspath(parsed.playbook)
     if parsed.journal is not None:
         os.environ[journal.VARIABLE] = os.path.abspath(parsed.journal)
+    if parsed.retry_limit is not None:
+        os.environ[repetition.VARIABLE] = parsed.retry_limit
+    settings.check()
     settings.configure(
         hold_through=filters.names_in(parsed.hold_through) if parsed.hold_through else None,
         leave_to=filters.names_in(parsed.leave_to) if parsed.leave_to else None,
         hold_keyboard_interrupt=parsed.keyboard_interrupt,
         pause_signal=parsed.pause_signal,
     )
-    pause_signal.named()  # a mistake is told before the program starts
     frontends.register()
     policy.prepare()
     return launch.run(parsed.target, parsed.arguments, as_module=parsed.as_module, scope=parsed.scope)

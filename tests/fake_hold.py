@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType, TracebackType
 
 from daifu_bc.errors import Refusal
+from daifu_bc.recovery.repetition import Repetition
 
 
 @dataclass
@@ -70,6 +71,7 @@ class FakeHold:
         self.thread_name = "MainThread"
         self.started = time.time()
         self.verdict = FakeVerdict(reasons=["no frame further out has a handler for it"])
+        self.repetition = Repetition()
         self.decision: object = None
         self.calls: list[tuple[object, ...]] = []
         self.refuse = ""

@@ -252,7 +252,7 @@ def test_a_decorated_program(where: str, tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_at_a_terminal_a_person_is_asked(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(
-        "print('begun', flush=True)\nstop = False\nwhile not stop: pass\nprint('ended', flush=True)\n"
+        "stop = False\nprint('begun', flush=True)\nwhile not stop: pass\nprint('ended', flush=True)\n"
     )
     child = pexpect.spawn(
         sys.executable,

@@ -119,6 +119,12 @@ def test_mistakes_in_a_project_are_told_before_the_program_starts(
     assert text in ended.stderr
 
 
+def test_mistakes_in_variables_are_told_before_the_program_starts(tmp_path: Path) -> None:
+    ended = run(tmp_path, "print('started')\n", DAIFU_LEAVE_TO="a:b:c")
+    assert (ended.code, ended.stdout) == (2, "")
+    assert "'a:b:c' names no function" in ended.stderr
+
+
 def test_a_project_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[tool.daifu]\nleave-to = [\n")
     ended = run(tmp_path, "print('started')\n")

@@ -6,6 +6,9 @@
     ---
     raise
 
+A block that begins with a line `repeat 5` answers five holds, one with `repeat` all that come, but for those that
+unchanged retries bring again and again.
+
 A block that ends without a decision, a word that fails, a hold for which no block is left: the exception goes on.
 """
 
@@ -14,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import re
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -26,7 +30,10 @@ from daifu_bc.frontends.script import Command, ScriptError, parse_blocks
 from daifu_bc.recovery import journal, signals
 from daifu_bc.recovery.interface import HoldLike, Responder
 from daifu_bc.recovery.interrupts import Interruptible
+from daifu_bc.recovery.repetition import VARIABLE, limit
 
+#: The line at the beginning of a block that answers several holds.
+REPEAT = re.compile(r"repeat(?:\s+(\d+))?")
 #: Seconds that the report may take.
 PATIENCE = 30.0
 
@@ -44,10 +51,12 @@ class Playbook:
     Attributes:
         name: the file it came from.
         blocks: what to do at each hold.
+        times: how many holds each block answers; None for all that come.
     """
 
     name: str
     blocks: Sequence[Sequence[Command]]
+    times: Sequence[int | None] = ()
     # Threads that are held at the same time get a block each: a counter's step is atomic.
     _counter: Iterator[int] = field(default_factory=itertools.count)
 
@@ -59,17 +68,38 @@ class Playbook:
     def _answer(self, hold: HoldLike, number: int) -> None:
         _tell(_report(hold))
         _tell_news()
-        if number >= len(self.blocks):
+        block, endless = self._block_for(number)
+        outcome = "the playbook has come to no decision"
+        most = limit()
+        if not block:
             _tell(f"The playbook {self.name} has no block for this hold ({len(self.blocks)} in all).")
+        elif endless and most is not None and hold.repetition.again >= most:
+            outcome = f"{most} retries in a row have changed nothing"
+            _tell(
+                f"{outcome}, so the block of line {block[0].line} is not repeated. The exception goes on."
+                f" (`repeat NUMBER`, --retry-limit or {VARIABLE} allow more.)"
+            )
         else:
-            problem = self._play(hold, self.blocks[number])
+            problem = self._play(hold, block)
             if problem:
                 _tell(problem)
         if hold.decision is None:
             _tell(hold.let_go())
-            journal.done(hold, "raise", outcome="the playbook has come to no decision")
+            journal.done(hold, "raise", outcome=outcome)
         _tell_news()
         self._end_if_asked_to(hold)
+
+    def _block_for(self, number: int) -> tuple[Sequence[Command], bool]:
+        """Return the block for a hold, empty if there is none, and whether it answers all that come."""
+        for block, times in itertools.zip_longest(self.blocks, self.times, fillvalue=1):
+            assert not isinstance(block, int)
+            if times is None:
+                return block, True
+            assert isinstance(times, int)
+            if number < times:
+                return block, False
+            number -= times
+        return (), False
 
     def _end_if_asked_to(self, hold: HoldLike) -> None:
         """Let go on what a signal's handler has raised to end the program: nobody else is asked."""
@@ -130,7 +160,21 @@ def parse_playbook(text: str, name: str = "<playbook>") -> Playbook:
     while blocks and not blocks[0]:
         blocks.pop(0)
     mistakes = []
+    times: list[int | None] = []
     for number, block in enumerate(blocks):
+        found = REPEAT.fullmatch(block[0].text) if block and block[0].body is None else None
+        times.append(int(found[1]) if found and found[1] else None if found else 1)
+        if found:
+            line = block.pop(0).line
+            if times[-1] == 0:
+                mistakes.append(f"{name}:{line}: a block cannot answer no hold; leave it out")
+            if times[-1] is None and number + 1 < len(blocks):
+                mistakes.append(
+                    f"{name}:{line}: the blocks after this one are never reached; write `repeat NUMBER`"
+                )
+            if not block:
+                mistakes.append(f"{name}:{line}: there is nothing in the block that is repeated")
+                continue
         if not block:
             # The line is that of the block before: an empty one has none of its own.
             before = blocks[number - 1]
@@ -142,12 +186,15 @@ def parse_playbook(text: str, name: str = "<playbook>") -> Playbook:
         mistakes += _mistakes(block, name)
     if mistakes:
         raise PlaybookError("\n".join(mistakes))
-    return Playbook(name, blocks)
+    return Playbook(name, blocks, times)
 
 
 def _mistakes(block: Sequence[Command], name: str) -> list[str]:
     found = []
     for number, command in enumerate(block):
+        if REPEAT.fullmatch(command.text):
+            found.append(f"{name}:{command.line}: `{command.text}` stands at the beginning of a block")
+            continue
         try:
             word = check(command)
         except ScriptError as error:

@@ -38,10 +38,17 @@ def report(hold: HoldLike) -> str:
         _guarded(lambda: "\n".join(section("Values", values_in_line(first)))),
         _guarded(lambda: "\n".join(section("Frames", frames(hold, most=MOST_FRAMES)))),
         "",
+        _guarded(lambda: again(hold)),
         f"Held: {_guarded(lambda: verdict(hold))}",
         f"Next: {_guarded(hold.where_next)}",
     ]
     return "\n".join(part for number, part in enumerate(parts) if part or number in BLANK_PARTS)
+
+
+def again(hold: HoldLike) -> str:
+    """Return a line on retries that have changed nothing; nothing if there are none."""
+    sentence = hold.repetition.sentence
+    return f"Again: {sentence}" if sentence else ""
 
 
 def _guarded(make: Callable[[], str]) -> str:

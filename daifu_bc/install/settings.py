@@ -12,10 +12,12 @@ from daifu_bc.errors import UsageError
 from daifu_bc.install.notice import say_once
 from daifu_bc.install.scope import project_root
 from daifu_bc.recovery import pause_signal as pausing
+from daifu_bc.recovery import repetition
 
 _LISTS: Final = {"hold-through": filters.HOLD_THROUGH, "leave-to": filters.LEAVE_TO}
 _SWITCHES: Final = {"hold-keyboard-interrupt": filters.KEYBOARD_INTERRUPT}
 _PAUSE_SIGNAL: Final = "pause-signal"
+_RETRY_LIMIT: Final = "retry-limit"
 
 
 def read_project(filename: str) -> None:
@@ -59,7 +61,9 @@ def _read(path: str, key: str, value: Any) -> tuple[str, str]:
         raise UsageError(f"{key} in {path} is neither true nor false")
     if key == _PAUSE_SIGNAL:
         return pausing.VARIABLE, pausing.checked(str(value))
-    known = ", ".join([*_LISTS, *_SWITCHES, _PAUSE_SIGNAL])
+    if key == _RETRY_LIMIT:
+        return repetition.VARIABLE, repetition.checked(str(value))
+    known = ", ".join([*_LISTS, *_SWITCHES, _PAUSE_SIGNAL, _RETRY_LIMIT])
     raise UsageError(f"[tool.daifu] in {path} has {key}, which is not known", remedy=f"Known are {known}.")
 
 
@@ -98,3 +102,15 @@ def configure(
     carriers = sys.modules.get("daifu_bc.recovery.carriers")
     if carriers is not None:
         carriers.filters_changed()
+
+
+def check() -> None:
+    """See that what stands in the environment can be read; it would be left out otherwise.
+
+    Raises:
+        UsageError: something there is not known.
+    """
+    for variable in _LISTS.values():
+        filters.names_in(os.environ.get(variable, ""))
+    pausing.named()
+    repetition.checked(os.environ.get(repetition.VARIABLE) or "none")

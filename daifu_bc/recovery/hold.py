@@ -6,10 +6,10 @@ import itertools
 import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
+from types import FrameType, TracebackType
 
 from daifu_bc.errors import BlocksFirst, Refusal
-from daifu_bc.recovery import history, moving, policy, signals
+from daifu_bc.recovery import history, moving, policy, retries, signals
 from daifu_bc.recovery.answers import Verdict
 from daifu_bc.recovery.bodies import flow_of
 from daifu_bc.recovery.capture import Capture, foresee
@@ -19,6 +19,7 @@ from daifu_bc.recovery.frames import ActionResult, FrameView, inner_frame, visib
 from daifu_bc.recovery.interruption import behind, interruption, raises_itself
 from daifu_bc.recovery.patch import difference, patch
 from daifu_bc.recovery.reach import obstacle, taken_at
+from daifu_bc.recovery.repetition import Repetition
 from daifu_bc.recovery.surgery import operate
 from daifu_bc.recovery.ways import Moved, Way, Ways
 from daifu_bc.rewrite.barrier import pristine
@@ -64,6 +65,9 @@ class Hold:
             if self.interruption.says_nothing:  # what is worth a look is what it has interrupted
                 wanted = (view for view in self.frames if view.frame is self.interruption.frame)
                 self.selected = next(wanted, self._held)
+        self._repetition: Repetition | None = None
+        self._states: dict[FrameType, retries.State] = {}
+        self._acted = False
         #: For each surgery of this hold what a frame would have gone on in without it.
         self._undone: list[tuple[history.Step, Ways, Moved | None]] = []
         self._ways = {self._held.frame: Ways(captured, exception, inner_frame(captured.frame, exception))}
@@ -74,7 +78,17 @@ class Hold:
             return
         self.frames = []
         self.exception = _CLOSED
-        del self._held, self.selected, self.captured, self._ways, self._undone
+        del self._held, self.selected, self.captured, self._ways, self._undone, self._states
+
+    @property
+    def repetition(self) -> Repetition:
+        """How often the same has happened here before, after retries."""
+        if self._repetition is None:
+            self._repetition = Repetition()
+            if self.crashed and self.interruption is None:
+                self._states = retries.states_of(self.frames)
+                self._repetition = retries.look(self.captured, self.exception, self.frames)
+        return self._repetition
 
     def do(self, words: str) -> str:
         """Runs words as they are typed at the prompt; the text that they print."""
@@ -128,6 +142,8 @@ class Hold:
 
     def act(self, source: str, filename: str = "<action>") -> ActionResult:
         """Runs code in the selected frame, in the held thread."""
+        _ = self.repetition  # of what has crashed, before anything is changed
+        self._acted = True
         result = self.selected.act(source, filename)
         signals.guard_new_handlers()
         return result
@@ -216,7 +232,12 @@ class Hold:
         if self.selected is self._held and not self.crashed and ways.moved is None:
             self.decision = Decision("pass")
             return f"going on {ways.where_next()}"
-        return self._decide(Ways.retry)
+        text = self._decide(Ways.retry)
+        if self.crashed and ways.moved is None:
+            again, view = self.repetition, self.selected
+            state = self._states.get(view.frame) or retries.state_of(view.frame)
+            retries.remember(self.captured, self.exception, view.code, state, again, acted=self._acted)
+        return text
 
     def _was_interrupted(self) -> bool:
         """Whether to repeat the statement of the selected frame would be to repeat what has not failed."""

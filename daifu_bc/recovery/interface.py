@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import CodeType, FrameType
 from typing import Protocol
 
+from daifu_bc.recovery.repetition import Repetition
+
 
 class VerdictLike(Protocol):
     """Why an exception is held, or would not be."""
@@ -93,6 +95,10 @@ class HoldLike(Protocol):
     @property
     def exception(self) -> BaseException:
         """What was raised."""
+
+    @property
+    def repetition(self) -> Repetition:
+        """How often the same has happened here before, after retries."""
 
     @property
     def thread_name(self) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Iterator
-from types import CodeType, FrameType
+from types import FrameType
 from typing import NamedTuple
 
 from daifu_bc.errors import NoPoint
@@ -42,10 +42,10 @@ class Interruption(NamedTuple):
     @property
     def says_nothing(self) -> bool:
         """Whether the handler does nothing but raise KeyboardInterrupt."""
-        handlers = map(code_of, only_interrupts)
-        return self.handler is not None and body_of(self.handler.f_code) in [
-            body_of(code) for code in handlers if code
-        ]
+        if self.handler is None:
+            return False
+        body = body_of(self.handler.f_code)
+        return any(code is not None and body_of(code) is body for code in map(code_of, only_interrupts))
 
     @property
     def sentence(self) -> str:
@@ -68,7 +68,7 @@ def interruption(held: FrameType, exception: BaseException) -> Interruption | No
         return None
     frame: FrameType | None = held
     while frame is not None:
-        name, outer = handlers.get(body_of(frame.f_code)), frame.f_back
+        name, outer = handlers.get(id(body_of(frame.f_code))), frame.f_back
         if name and outer is not None and not _called(frame, outer, outer.f_lasti):
             while outer.f_code.co_name in PART_OF_STATEMENT and outer.f_back is not None:
                 outer = outer.f_back
@@ -79,19 +79,19 @@ def interruption(held: FrameType, exception: BaseException) -> Interruption | No
         entry = entry.tb_next
     while entry is not None and entry.tb_next is not None:
         inner = entry.tb_next.tb_frame
-        name = handlers.get(body_of(inner.f_code))
+        name = handlers.get(id(body_of(inner.f_code)))
         if name and not _called(inner, entry.tb_frame, entry.tb_lasti):
             return Interruption(name, entry.tb_frame, entry.tb_lineno or 0, None)
         entry = entry.tb_next
     return None
 
 
-def _handlers() -> Iterator[tuple[CodeType, str]]:
-    """The pristine code of the program's handlers, with the names of their signals."""
+def _handlers() -> Iterator[tuple[int, str]]:
+    """The program's handlers by the ids of their pristine code, with the names of their signals."""
     for number in signal.valid_signals():
         code = code_of(program_handler(signal.getsignal(number)))
         if code is not None:
-            yield body_of(code), signal.Signals(number).name if number in _NAMED else f"signal {number}"
+            yield id(body_of(code)), signal.Signals(number).name if number in _NAMED else f"signal {number}"
 
 
 _NAMED = frozenset(signal.Signals)

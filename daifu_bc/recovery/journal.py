@@ -61,7 +61,11 @@ def set_file(name: str | None) -> None:
 
 def held(hold: HoldLike) -> None:
     """Record that a hold began."""
-    record("held", hold=hold)
+    again = hold.repetition.again
+    if again:
+        record("held", hold=hold, again=again)
+    else:
+        record("held", hold=hold)
 
 
 def done(
