@@ -28,7 +28,7 @@ SMALL_INTS: Final = "LOAD_SMALL_INT" in opcode.opmap
 
 #: From 3.14 only a function that returns nothing but None is a script that another interpreter may run, and that is
 #: looked up in its instructions (`_PyCode_ReturnsOnlyNone` in Objects/codeobject.c): each return stands behind the
-#: load of the first None among the constants.
+#: load of None.
 SCRIPTS_RETURN_NONE: Final = VERSION >= (3, 14)
 
 #: From 3.14 some stack slots hold references that are borrowed from a local (gh-130704).

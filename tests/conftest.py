@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio  # noqa: F401 - before the engine, which prepares for it
 import importlib.util
 import multiprocessing
 import os
@@ -15,7 +16,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from daifu_bc.install import vaccine
+import daifu_bc
+from daifu_bc.install import importer, vaccine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,6 +34,11 @@ settings.register_profile("default", COMMON)
 settings.register_profile("ci", COMMON, max_examples=250, derandomize=True, print_blob=True, database=None)
 settings.register_profile("long", COMMON, max_examples=20_000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "default"))
+
+
+# Loaded by whichever test holds first, the engine would go on waiting for libraries in all that follow.
+daifu_bc._load_engine()
+importer.uninstall()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import py_compile
 import shutil
 import stat
 import sys
@@ -79,6 +80,20 @@ def test_what_has_changed_only_just_is_not_kept(project: Project, counted: list[
     os.utime(path, ns=(now, now))
     # The interpreter's own cache, which only knows seconds, is fooled.
     Path(importlib.util.cache_from_source(str(path))).unlink()
+    assert project.load("alpha").x == 2
+
+
+def test_a_source_that_goes_by_its_content(project: Project, counted: list[str]) -> None:
+    """Its time and size say nothing (PEP 552)."""
+    path = project.write("alpha.py", "x = 1\n")
+    checked = py_compile.PycInvalidationMode.CHECKED_HASH
+    py_compile.compile(str(path), invalidation_mode=checked, doraise=True)
+    status = path.stat()
+    for _ in range(2):
+        assert project.load("alpha").x == 1
+    assert counted == ["alpha"], "the same content comes from the cache"
+    path.write_text("x = 2\n", encoding="utf-8")
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert project.load("alpha").x == 2
 
 

@@ -214,3 +214,25 @@ def test_a_limit_that_is_none(text: str, tmp_path: Path) -> None:
         repetition.checked(text)
     ended = play(tmp_path, "print('run')", "pass", DAIFU_RETRY_LIMIT=text)
     assert (ended.returncode, ended.stdout) == (2, "")
+
+
+LETS_GO = """
+import weakref
+class Thing: pass
+refs, state = [], []
+def inner(thing):
+    refs.append(weakref.ref(thing))
+    return 10 // len(state)
+def outer():
+    thing = Thing()
+    result = inner(thing)
+    del thing
+    print('alive', refs[-1]() is not None)
+    return result
+print(outer())
+"""
+
+
+def test_frames_further_out_keep_nothing_that_was_looked_at(tmp_path: Path) -> None:
+    run = play(tmp_path, LETS_GO, "pass\n---\nstate.append(1)\npass\n")
+    assert run.stdout.splitlines()[-2:] == ["alive False", "10"]

@@ -33,7 +33,8 @@ CACHES: Final = _cache_sizes()
 _JUMPS: Final = frozenset(opcode.hasjrel) - _NO_JUMP
 _MAKE_CELL: Final = opcode.opmap["MAKE_CELL"]
 _RESUME: Final = opcode.opmap["RESUME"]
-_LOAD_CONST: Final = opcode.opmap["LOAD_CONST"]
+#: From 3.15 None is among them.
+_COMMON_CONSTANTS: Final[list[object]] = list(getattr(opcode, "_common_constants", ()))
 _RETURN_VALUE: Final = opcode.opmap["RETURN_VALUE"]
 
 
@@ -155,13 +156,20 @@ def encode_exception_entries(entries: list[ExceptionEntry]) -> bytes:
     return bytes(table)
 
 
-def returns_only_none(code: CodeType) -> bool:
-    """Tell whether each return of a code object stands behind the load of the first None among its constants."""
-    raw = code.co_code
-    none = next((index for index, constant in enumerate(code.co_consts) if constant is None), -1)
+def load_of_none(code: CodeType) -> tuple[str, int] | None:
+    """Return the load of None that each return of a code object stands behind; None if it may return something else.
+
+    Args:
+        code: may have no return at all; then it is the load that the compiler would choose.
+    """
+    raw, consts = code.co_code, code.co_consts
+    none = next((index for index, constant in enumerate(consts) if constant is None), len(consts))
+    common = _COMMON_CONSTANTS.index(None) if None in _COMMON_CONSTANTS else -1
+    load = ("LOAD_CONST", none) if common < 0 else ("LOAD_COMMON_CONSTANT", common)
+    expected = opcode.opmap[load[0]], load[1]
     # Caches are empty in `co_code`.
     returns = [offset for offset in range(0, len(raw), 2) if raw[offset] == _RETURN_VALUE]
-    return all(raw[offset - 2] == _LOAD_CONST and raw[offset - 1] == none for offset in returns)
+    return load if all((raw[offset - 2], raw[offset - 1]) == expected for offset in returns) else None
 
 
 def slot_names(code: CodeType) -> tuple[str, ...]:

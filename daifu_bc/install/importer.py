@@ -14,6 +14,7 @@ import runpy
 import sys
 from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec, SourceFileLoader, SourcelessFileLoader
+from importlib.util import cache_from_source
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final, TypeVar, cast
 
@@ -63,7 +64,9 @@ def _get_code(loader: SourceFileLoader, fullname: str) -> CodeType | None:
     cached = cache.path_of(path)
     if state is not None and cached is not None:
         entry = cache.load(cached, state, path)
-        if entry is not None:
+        if entry is not None and (
+            not _is_hashed(path) or sources.unpack(entry.packed_source) == _content(path)
+        ):
             sources.remember_packed(path, entry.packed_source)
             return entry.code
     plain = _plain_get_code(loader, fullname)
@@ -95,6 +98,18 @@ def _get_bytecode(loader: SourcelessFileLoader, fullname: str) -> CodeType | Non
         if entry is not None and not entry.packed_source:
             return entry.code
     return _keep(plain, path, cached, state, b"")
+
+
+def _is_hashed(path: str) -> bool:
+    """Tell whether the interpreter's bytecode file of a source goes by what is in the source (PEP 552), not by its time."""
+    try:
+        descriptor = os.open(cache_from_source(path), os.O_RDONLY)
+    except (OSError, NotImplementedError):
+        return False
+    try:
+        return os.read(descriptor, 8)[4:5] in (b"\x01", b"\x03")
+    finally:
+        os.close(descriptor)
 
 
 def _content(path: str) -> bytes:

@@ -107,6 +107,20 @@ def local_value(frame: FrameType, name: str) -> object:
     return value
 
 
+def drop_snapshot(frame: FrameType, variables: tuple[str, ...]) -> None:
+    """Lets a frame's snapshot of its locals keep nothing alive, unless somebody else has it or has put a name in.
+
+    Args:
+        frame: a frame whose locals have been read.
+        variables: the names that its own code has.
+    """
+    if _LOCALS_WRITE_THROUGH or not frame.f_code.co_flags & _CO_OPTIMIZED:
+        return
+    names = frame.f_locals
+    if sys.getrefcount(names) <= _ONLY_OURS + 1 and set(variables).issuperset(names):
+        names.clear()
+
+
 def global_value(frame: FrameType, name: str) -> object:
     """A global or builtin name as code in `frame` sees it; UNKNOWN if there is none."""
     names = frame.f_globals

@@ -18,6 +18,7 @@ from typing import Any, Final
 from daifu_bc.recovery.bodies import body_of, continuation_of
 from daifu_bc.recovery.capture import Capture
 from daifu_bc.recovery.frames import FrameView
+from daifu_bc.recovery.lookups import drop_snapshot
 from daifu_bc.recovery.repetition import Repetition
 
 #: Retries that are remembered, the latest ones.
@@ -78,7 +79,10 @@ def state_of(frame: FrameType) -> State:
     if not code.co_flags & inspect.CO_OPTIMIZED:
         # A mapping of the program's own would run its code.
         wanted = code.co_names if type(names) is dict else ()
-    return {name: _trace_of(names[name]) for name in wanted if name in names}
+    state = {name: _trace_of(names[name]) for name in wanted if name in names}
+    del names
+    drop_snapshot(frame, wanted)
+    return state
 
 
 def states_of(frames: Sequence[FrameView]) -> dict[FrameType, State]:

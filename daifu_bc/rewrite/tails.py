@@ -14,7 +14,7 @@ from types import CodeType
 from typing import Final
 
 from daifu_bc import pyversion
-from daifu_bc.analysis.code import cells_at_start, returns_only_none, slot_names
+from daifu_bc.analysis.code import cells_at_start, load_of_none, slot_names
 from daifu_bc.analysis.regions import Region
 from daifu_bc.rewrite.assemble import Assembler, Label
 from daifu_bc.rewrite.stubs import IF_NONE, jump_if, stubs
@@ -122,11 +122,15 @@ def _call(asm: Assembler, code: CodeType, outermost: Label) -> None:
     asm.call_top()
     _finish_suspended(asm, flags, 0)
     end = asm.label()
-    if pyversion.SCRIPTS_RETURN_NONE and returns_only_none(code):
+    load = load_of_none(code) if pyversion.SCRIPTS_RETURN_NONE else None
+    if load is not None and load[1] < 256:
         # The load is jumped over: the function goes on looking like one that returns nothing else.
         result = Label()
         asm.emit("JUMP_FORWARD", result)
-        asm.constant(None)
+        if load[0] == "LOAD_CONST":
+            asm.constant(None)
+        else:
+            asm.emit(*load)
         asm.place(result)
     asm.emit("RETURN_VALUE")
     asm.protect(begin, end, outermost, 0, lasti=True)
