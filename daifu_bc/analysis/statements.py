@@ -10,6 +10,7 @@ import __future__
 import ast
 import bisect
 import opcode
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import CodeType
 from typing import Final, NamedTuple
@@ -258,43 +259,33 @@ class Statements:
         Nearest in the flow and not in the order of the code: in `x = (a() if c() else b()) + g()` a crash in `g()`
         must not repeat `b()` alone. Code that is reached only by an exception has its handler as its root.
         """
-        if self._dominators is None:
-            self._dominators = dominators(self.flow, self.predecessors)
         kept = self._structure(place)
-        here: int | None = place
-        while here is not None:
+        for here in self.before(place):
             if here != place and self.begins_in_half(here):
                 return Begin(here, True, (self.flow.stacks[here] or ())[:-1])
             # A block that has ended since, or an iterator that has gone into an expression, is no place to go back to.
             inside = self._begins_inside(here) and self._structure(here) == kept[: self.flow.structural(here)]
             if inside or self._begins(here):
                 return Begin(here, False, self.flow.stacks[here] or ())
-            here = self._dominators.get(here)
         return None
 
-    def before(self, place: int) -> set[int]:
-        """The places through which every way to an instruction leads, itself included."""
+    def before(self, place: int) -> Iterator[int]:
+        """The places through which every way to an instruction leads, from itself outward."""
         if self._dominators is None:
             self._dominators = dominators(self.flow, self.predecessors)
-        found: set[int] = set()
         here: int | None = place
         while here is not None:
-            found.add(here)
+            yield here
             here = self._dominators.get(here)
-        return found
 
     def base_of(self, place: int) -> Stack | None:
         """What lies on the stack before the statement of an instruction, the header of a loop included."""
-        if self._dominators is None:
-            self._dominators = dominators(self.flow, self.predecessors)
         best: Stack | None = None
-        here: int | None = place
-        while here is not None:
+        for here in self.before(place):
             if self.of[here] is self.of[place] and self.is_start(here):
                 stack = self.flow.stacks[here] or ()
                 if best is None or len(stack) < len(best):
                     best = stack
-            here = self._dominators.get(here)
         return best
 
     def all(self) -> list[Statement]:

@@ -156,7 +156,7 @@ def _begin_around(captured: Capture, around: Statement) -> int:
             remedy=_KEEP,
         )
     # Not where it ends: what follows it in an `except` body, say, keeps less on the stack.
-    begun = table.before(captured.place)
+    begun = set(table.before(captured.place))
     found = [place for place in found if place in begun] or found
     least = min(len(flow.stacks[place] or ()) for place in found)
     fitting = [place for place in found if len(flow.stacks[place] or ()) == least]
