@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import linecache
 import os
@@ -16,6 +17,11 @@ _packed: dict[str, bytes] = {}
 _unknown: set[str] = set()
 
 
+# A file that was written after the process began need not be the text that the running code came from.
+_LOADED_AT = time.time()
+
+
+@functools.cache
 def _process_started() -> float:
     """Return when this process began, about; when this module was loaded if that cannot be had."""
     try:
@@ -23,12 +29,8 @@ def _process_started() -> float:
             ticks = int(file.read().rpartition(b")")[2].split()[19])
         ago = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
     except (OSError, ValueError, IndexError, AttributeError):
-        return time.time()
+        return _LOADED_AT
     return time.time() - ago
-
-
-# A file that was written after the process began need not be the text that the running code came from.
-_STARTED = _process_started()
 
 
 def remember(filename: str, source: bytes) -> None:
@@ -89,7 +91,7 @@ def remember_file(filename: str, code: CodeType) -> None:
             written = os.stat(file.fileno()).st_mtime
     except OSError:
         return
-    if written <= _STARTED or _has(text, filename, code):
+    if written <= _process_started() or _has(text, filename, code):
         _loaded[filename] = text
     else:
         _unknown.add(filename)
@@ -166,7 +168,7 @@ def lines(filename: str) -> list[str] | None:
         except (SyntaxError, UnicodeDecodeError):
             return None
     try:
-        unchanged = os.stat(filename).st_mtime <= _STARTED
+        unchanged = os.stat(filename).st_mtime <= _process_started()
     except (OSError, ValueError):
         # No file: interactive prompts and notebooks put what was typed into linecache under an invented name.
         unchanged = True
