@@ -17,8 +17,8 @@ from daifu_bc.install.notice import report_failure, say_once
 _Twin = tuple["weakref.ref[CodeType]", "weakref.ref[CodeType]"]
 _twins: dict[int, _Twin] = {}
 
-# The thread that is importing what vaccinates.
-_importing = 0
+# The threads that are importing what vaccinates.
+_importing: set[int] = set()
 
 #: Functions that a compiler has made of a function of the program: Dynamo's, of what follows a break in a graph. It keeps
 #: what it knows of them by their code, and the statements in them have no beginning of their own.
@@ -50,15 +50,15 @@ def available() -> bool:
 
 def _rewriting_layer() -> ModuleType | None:
     """Return what vaccinates; None while it is being imported: what it needs itself is loaded plainly."""
-    global _importing
-    # Imported with the first code that comes from no cache: it brings the whole rewriting layer along.
-    if _importing == get_ident():
+    thread = get_ident()
+    if thread in _importing:
         return None
-    _importing = get_ident()
+    _importing.add(thread)
     try:
+        # Imported with the first code that comes from no cache: it brings the whole rewriting layer along.
         from daifu_bc.rewrite import barrier
     finally:
-        _importing = 0
+        _importing.discard(thread)
     return barrier
 
 
