@@ -60,15 +60,10 @@ def _get_code(loader: SourceFileLoader, fullname: str) -> CodeType | None:
     if type(loader) is not SourceFileLoader or not covers(loader.name, loader.path):
         return _plain_get_code(loader, fullname)
     path = loader.get_filename(fullname)
-    state = cache.state_of(path)
-    cached = cache.path_of(path)
-    if state is not None and cached is not None:
-        entry = cache.load(cached, state, path)
-        if entry is not None and (
-            not _is_hashed(path) or sources.unpack(entry.packed_source) == _content(path)
-        ):
-            sources.remember_packed(path, entry.packed_source)
-            return entry.code
+    cached, state, entry = _kept(path, path)
+    if entry is not None and (not _is_hashed(path) or sources.unpack(entry.packed_source) == _content(path)):
+        sources.remember_packed(path, entry.packed_source)
+        return entry.code
     plain = _plain_get_code(loader, fullname)
     if plain is None:
         return None
@@ -91,13 +86,22 @@ def _get_bytecode(loader: SourcelessFileLoader, fullname: str) -> CodeType | Non
         return plain
     path = loader.get_filename(fullname)
     # The code says the name of the source, wherever that was; only the file's own name tells it from others.
-    state = cache.state_of(path)
-    cached = cache.path_of(path)
-    if state is not None and cached is not None:
-        entry = cache.load(cached, state, plain.co_filename)
-        if entry is not None and not entry.packed_source:
-            return entry.code
+    cached, state, entry = _kept(path, plain.co_filename)
+    if entry is not None and not entry.packed_source:
+        return entry.code
     return _keep(plain, path, cached, state, b"")
+
+
+def _kept(path: str, filename: str) -> tuple[str | None, cache.State | None, cache.Entry | None]:
+    """Return where a file's vaccinated code is kept, the state of the file, and what is kept for that state.
+
+    Args:
+        path: the file.
+        filename: what its code says that it is from.
+    """
+    cached, state = cache.path_of(path), cache.state_of(path)
+    entry = None if cached is None or state is None else cache.load(cached, state, filename)
+    return cached, state, entry
 
 
 def _is_hashed(path: str) -> bool:
@@ -295,11 +299,8 @@ def program_code(plain: CodeType, source: bytes) -> CodeType:
     path = plain.co_filename
     if not source:
         return vaccinated(plain, path)
-    state = cache.state_of(path)
-    cached = cache.path_of(path)
-    if state is not None and cached is not None:
-        entry = cache.load(cached, state, path)
-        if entry is not None and sources.unpack(entry.packed_source) == source:
-            sources.remember(path, source)
-            return entry.code
+    cached, state, entry = _kept(path, path)
+    if entry is not None and sources.unpack(entry.packed_source) == source:
+        sources.remember(path, source)
+        return entry.code
     return _keep(plain, path, cached, state, source)
