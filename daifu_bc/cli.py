@@ -185,20 +185,23 @@ def parse_run(words: Sequence[str]) -> RunArguments:
     return parsed
 
 
+#: Options with one value, and where it is kept.
+_VALUES = {
+    "--playbook": "playbook",
+    "--journal": "journal",
+    "--hold-through": "hold_through",
+    "--leave-to": "leave_to",
+    "--pause-signal": "pause_signal",
+    "--retry-limit": "retry_limit",
+}
+
+
 def _option(parsed: RunArguments, word: str, rest: list[str]) -> None:
     name, equals, value = word.partition("=")
     if name == "--hold-keyboard-interrupt" and not equals:
         parsed.keyboard_interrupt = True
         return
-    if name not in (
-        "--playbook",
-        "--journal",
-        "--scope",
-        "--hold-through",
-        "--leave-to",
-        "--pause-signal",
-        "--retry-limit",
-    ):
+    if name != "--scope" and name not in _VALUES:
         raise UsageError(f"`daifu run` has no option {name}; `daifu run --help` tells what there is")
     if not equals:
         if not rest:
@@ -206,18 +209,10 @@ def _option(parsed: RunArguments, word: str, rest: list[str]) -> None:
         value = rest.pop(0)
     if not value:
         raise UsageError(f"{name} needs a value")
-    if name == "--playbook":
-        parsed.playbook = value
-    elif name == "--journal":
-        parsed.journal = value
-    elif name == "--hold-through":
-        parsed.hold_through = value
-    elif name == "--leave-to":
-        parsed.leave_to = value
-    elif name == "--pause-signal":
-        parsed.pause_signal = value
-    elif name == "--retry-limit":
-        parsed.retry_limit = repetition.checked(value)
+    if name == "--retry-limit":
+        value = repetition.checked(value)
+    if name in _VALUES:
+        setattr(parsed, _VALUES[name], value)
     else:
         names = [part.strip() for part in value.split(",") if part.strip()]
         parsed.scope = names[0] if names in (["project"], ["all"], ["function"]) else names

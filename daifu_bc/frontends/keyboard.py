@@ -14,6 +14,7 @@ import sys
 import termios
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 from daifu_bc.frontends.reader import CTRL_C, MOST_BYTES, Reader, line_mode
 from daifu_bc.recovery import signals
@@ -109,13 +110,20 @@ def ctrl_c_interrupts(reader: TypedAhead) -> Iterator[None]:
         os.close(ended)
 
 
+def _settings() -> tuple[int, list[Any] | None]:
+    """Return the terminal's descriptor and how it is set now; None if there is no terminal."""
+    try:
+        descriptor = -1 if sys.__stdin__ is None else sys.__stdin__.fileno()
+        return descriptor, termios.tcgetattr(descriptor)
+    except (OSError, ValueError, termios.error):
+        return -1, None
+
+
 @contextlib.contextmanager
 def kept() -> Iterator[None]:
     """Afterwards the terminal is as it was, wherever a signal's handler has raised something within."""
-    try:
-        descriptor = -1 if sys.__stdin__ is None else sys.__stdin__.fileno()
-        before = termios.tcgetattr(descriptor)
-    except (OSError, ValueError, termios.error):
+    descriptor, before = _settings()
+    if before is None:
         yield
         return
     try:
@@ -134,11 +142,9 @@ def left_in_order(place: str, *, capable: bool) -> Iterator[None]:
         place: which thread is held, and where.
         capable: whether the terminal understands commands.
     """
-    stdin, stderr, process = sys.__stdin__, sys.__stderr__, os.getpid()
-    try:
-        descriptor = -1 if stdin is None else stdin.fileno()
-        before = termios.tcgetattr(descriptor)
-    except (OSError, ValueError, termios.error):
+    stderr, process = sys.__stderr__, os.getpid()
+    descriptor, before = _settings()
+    if before is None:
         yield
         return
 

@@ -56,7 +56,7 @@ class Playbook:
 
     name: str
     blocks: Sequence[Sequence[Command]]
-    times: Sequence[int | None] = ()
+    times: Sequence[int | None]
     # Threads that are held at the same time get a block each: a counter's step is atomic.
     _counter: Iterator[int] = field(default_factory=itertools.count)
 
@@ -91,11 +91,9 @@ class Playbook:
 
     def _block_for(self, number: int) -> tuple[Sequence[Command], bool]:
         """Return the block for a hold, empty if there is none, and whether it answers all that come."""
-        for block, times in itertools.zip_longest(self.blocks, self.times, fillvalue=1):
-            assert not isinstance(block, int)
+        for block, times in zip(self.blocks, self.times, strict=True):
             if times is None:
                 return block, True
-            assert isinstance(times, int)
             if number < times:
                 return block, False
             number -= times

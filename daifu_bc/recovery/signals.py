@@ -84,7 +84,7 @@ class Guard:
         if not _state.depth:
             return self.handler(number, frame)
         ident = threading.get_ident()
-        default = self.handler in only_interrupts
+        default = any(self.handler is handler for handler in only_interrupts)
         if number == signal.SIGINT:
             ours, _state.ours = _state.ours, False
             if interrupts.may_be_interrupted(ident, frame) and (ours or _state.person or default):
