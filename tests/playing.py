@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -27,8 +28,20 @@ def play(
     if words is not None:
         (folder / "playbook").write_text(words if words.endswith("\n") else f"{words}\n")
         options = ["--playbook", "playbook"]
+    command = ["-X", "faulthandler", "-m", "daifu_bc", "run", *options, "program.py", *arguments]
+    return python(folder, command, **variables)
+
+
+def python(folder: Path, arguments: Sequence[str], **variables: str) -> subprocess.CompletedProcess[str]:
+    """Start an interpreter in a folder, with nobody at a terminal, and wait for its end.
+
+    Args:
+        folder: where it runs.
+        arguments: its command line.
+        variables: the environment beside PYTHONPATH, which leads here.
+    """
     return subprocess.run(
-        [sys.executable, "-X", "faulthandler", "-m", "daifu_bc", "run", *options, "program.py", *arguments],
+        [sys.executable, *arguments],
         cwd=folder,
         env={"PYTHONPATH": str(ROOT), "PATH": ""} | variables,
         stdin=subprocess.DEVNULL,

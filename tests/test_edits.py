@@ -76,23 +76,6 @@ CASES: dict[str, tuple[str, str, list[str], str]] = {
         ["end", "+ A", "- A", "+ N", "+ A", "1", "- A", "- N"],
         "`with` of line 10",
     ),
-    "a with around a with is removed": (
-        """
-        def f():
-            with Guard('N'):
-                with Guard('A'):
-                    say(1 // 0)
-            return 'end'
-        """,
-        """
-        def f():
-            with Guard('A'):
-                say(1)
-            return 'end'
-        """,
-        ["end", "+ N", "+ A", "- A", "- N", "+ A", "1", "- A"],
-        "`with` of line 10",
-    ),
     "a try around a try in a loop is removed": (
         """
         def f():

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from daifu_bc import pyversion
+from tests.playing import ROOT, python
 
 pytestmark = pytest.mark.skipif(
     not pyversion.SCRIPTS_RETURN_NONE, reason="there is no concurrent.interpreters"
@@ -48,19 +47,15 @@ print(len(script.__code__.co_code) > 200)
 
 @pytest.mark.parametrize("vaccinated", ["0", "1"])
 def test_a_function_runs_in_another_interpreter(tmp_path: Path, vaccinated: str) -> None:
-    root = str(Path(__file__).resolve().parent.parent)
     (tmp_path / "start").mkdir()
     (tmp_path / "start" / "sitecustomize.py").write_text("from daifu_bc.install import child\n")
     (tmp_path / "program.py").write_text(PROGRAM)
     (tmp_path / "helper.py").write_text("def half(number):\n    return number // 2\n")
-    run = subprocess.run(
-        [sys.executable, "-X", "faulthandler", "program.py"],
-        cwd=tmp_path,
-        env={"PYTHONPATH": f"{tmp_path / 'start'}:{root}", "DAIFU": vaccinated, "PATH": ""},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
+    run = python(
+        tmp_path,
+        ["-X", "faulthandler", "program.py"],
+        PYTHONPATH=f"{tmp_path / 'start'}:{ROOT}",
+        DAIFU=vaccinated,
     )
     folder = str(tmp_path.resolve())
     lines = ["2", "left", f"3 {folder}", "ValueError: there", "KeyError: 'nothing is returned'"]

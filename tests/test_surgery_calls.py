@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from daifu_bc import pyversion
-from tests.playing import ROOT, TIMEOUT_SECONDS, play
+from tests.playing import play, python
 
 
 def printed(folder: Path, program: str, words: str | None = None, **variables: str) -> list[str]:
@@ -280,16 +279,7 @@ def test_an_action_says_the_word_instead(tmp_path: Path) -> None:
 def _plain(folder: Path, program: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """A program that is not started by `daifu`."""
     (folder / "program.py").write_text(program)
-    return subprocess.run(
-        [sys.executable, "program.py"],
-        cwd=folder,
-        env={"PYTHONPATH": str(ROOT), "PATH": ""} | variables,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_SECONDS,
-        check=False,
-    )
+    return python(folder, ["program.py"], **variables)
 
 
 EDITED_FIRST = """
