@@ -310,7 +310,23 @@ def test_a_loader_that_was_given_anything(project: Project) -> None:
         loader.get_code("bad")
 
 
-def test_what_vaccinates_may_need_what_is_in_scope(project: Project) -> None:
+MEANWHILE = """
+import threading
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == 'inspect' and self in sys.meta_path:
+            sys.meta_path.remove(self)
+            other = threading.Thread(target=vaccine.vaccinated, args=(MEANWHILE,))
+            other.start()
+            other.join(0.5)  # it waits for what is being imported here
+from daifu_bc.install import vaccine
+MEANWHILE = compile('x = len(str())', 'meanwhile.py', 'exec')
+sys.meta_path.insert(0, Finder())
+"""
+
+
+@pytest.mark.parametrize("meanwhile", ["", MEANWHILE], ids=["alone", "another thread wants it, too"])
+def test_what_vaccinates_may_need_what_is_in_scope(project: Project, meanwhile: str) -> None:
     path = project.write("alpha.py")
     folders = [
         str(Path(found.origin).parent.parent)
@@ -322,6 +338,7 @@ def test_what_vaccinates_may_need_what_is_in_scope(project: Project) -> None:
         "from daifu_bc.install import importer\n"
         "from daifu_bc.install.scope import Scope\n"
         "assert 'inspect' not in sys.modules and 'daifu_bc.rewrite.barrier' not in sys.modules\n"
+        f"{meanwhile}\n"
         "importer.install(Scope('all'))\n"
         f"sys.path.insert(0, {str(path.parent)!r})\n"
         "import alpha\n"
