@@ -105,7 +105,7 @@ def check(command: Command) -> Word:
 def run_command(hold: HoldLike, command: Command) -> Answer:
     """Run one command against a hold. Whatever goes wrong is an answer; what may change something is journalled."""
     word, request = read(command)
-    began = time.time()
+    began = hold.asked = time.time()
     sections = open_sections()
     answer, outcome = _run(hold, word, request)
     close_to(sections)

@@ -57,6 +57,9 @@ def _readable(facts: dict[str, Any]) -> str:
     if event == "held" and what:
         head.append(str(what))
     head += _place(facts)
+    if event == "running again" and {"seconds", "held"} <= facts.keys():
+        since, held = facts.pop("seconds"), facts.pop("held")
+        head.append(f"{_duration(since)} after the word, held for {_duration(held)}")
     if "seconds" in facts:
         head.append(f"after {_duration(facts.pop('seconds'))}" if event != "action" else _took(facts))
     outcome = facts.pop("outcome", None)
