@@ -117,7 +117,9 @@ def edits_of(operation: Operation) -> Iterator[Edit]:
     Raises:
         Refusal: a text cannot be had or read.
     """
-    asking = _asking(operation)
+    held = next(view for view in operation.frames if view.held)
+    # The selected frame's module and names are meant.
+    asking = next((view for view in operation.frames if view.frame is operation.frame), held)
     if operation.line is not None:
         yield _statement_edit(operation, operation.line, asking)
     elif operation.name is not None:
@@ -126,12 +128,6 @@ def edits_of(operation: Operation) -> Iterator[Edit]:
         yield _module_edit(operation, asking, os.path.abspath(operation.file))
     else:
         yield from _disk_edits(operation, asking)
-
-
-def _asking(operation: Operation) -> FrameView:
-    """The frame whose module and names are meant: the selected one; without a hold the one that asks."""
-    held = next(view for view in operation.frames if view.held)
-    return next((view for view in operation.frames if view.frame is operation.frame), held)
 
 
 def _module_edit(operation: Operation, held: FrameView, path: str) -> Edit:
