@@ -142,7 +142,7 @@ def become(request: dict[str, Any]) -> None:
         runpy.run_module(command[1], run_name="__main__", alter_sys=True)
     else:
         sys.argv = command
-        sys.path.insert(0, request["folder"])
+        sys.path.insert(0, os.path.dirname(os.path.abspath(command[0])))
         runpy.run_path(command[0], run_name="__main__")
 
 
