@@ -39,6 +39,7 @@ class Recovery:
         exceptions: of each stop, in order.
         held: `function, file` of each stop.
         options: of `daifu run`.
+        environment: beside the case's.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Recovery:
     exceptions: tuple[str, ...]
     held: tuple[str, ...]
     options: tuple[str, ...] = ()
+    environment: dict[str, str] = field(default_factory=dict)
 
     @property
     def ends_with(self) -> str:
@@ -146,6 +148,7 @@ def _recoveries(facts: dict[str, Any]) -> tuple[Recovery, ...]:
             exceptions=tuple(entry.pop("exceptions", exceptions)),
             held=tuple(entry.pop("held", held)),
             options=tuple(entry.pop("options", ())),
+            environment=entry.pop("environment", {}),
         )
         if entry:
             raise ValueError(f"case.toml: unknown in a recovery: {', '.join(entry)}")

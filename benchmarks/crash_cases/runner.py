@@ -118,7 +118,7 @@ def run_recovery(case: Case, recovery: Recovery, start: Start = cold) -> Run:
         journal = folder.parent / "journal.jsonl"
         options = ["--playbook", recovery.playbook, "--journal", str(journal), *recovery.options]
         command = ["-m", "daifu_bc", "run", *options, case.program, *case.arguments]
-        environment = _environment(case.environment, case.faults)
+        environment = _environment(case.environment | recovery.environment, case.faults)
         with _neighbour(case, folder, environment):
             run = _run(start, folder, command, environment)
         entries = journal.read_text(encoding="utf-8").splitlines() if journal.exists() else []

@@ -4,7 +4,20 @@ It plays the library in the crash cases: models are put together layer by layer,
 as a layer is added, and `fit` runs the training loop, checks what it is given, and calls the user back.
 """
 
-from . import callbacks, data, datasets, layers, losses, optimizers, utils
+from . import callbacks, data, datasets, initializers, layers, losses, optimizers, utils
 from .models import Model, Sequential
+from .tape import GradientTape
 
-__all__ = ["Model", "Sequential", "callbacks", "data", "datasets", "layers", "losses", "optimizers", "utils"]
+__all__ = [
+    "GradientTape",
+    "Model",
+    "Sequential",
+    "callbacks",
+    "data",
+    "datasets",
+    "initializers",
+    "layers",
+    "losses",
+    "optimizers",
+    "utils",
+]

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch.nn import functional
 
+from . import initializers
+
 ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "linear": lambda x: x,
     "relu": functional.relu,
@@ -54,11 +56,9 @@ class Layer(torch.nn.Module):
         """Compute the output for one batch."""
         raise NotImplementedError
 
-    def add_weight(self, name: str, shape: Sequence[int], *, zeros: bool = False) -> None:
-        """Register a weight, by default with Glorot's random initial values."""
-        size = tuple(shape)
-        weight = torch.zeros(size) if zeros else torch.nn.init.xavier_uniform_(torch.empty(size))
-        self.register_parameter(name, torch.nn.Parameter(weight))
+    def add_weight(self, name: str, shape: Sequence[int], initializer: str = "glorot_uniform") -> None:
+        """Register a weight with its initial values."""
+        self.register_parameter(name, torch.nn.Parameter(initializers.create(initializer, tuple(shape))))
 
     def __call__(self, *inputs: Any) -> Any:
         if not isinstance(inputs[0], Symbol):
@@ -83,15 +83,21 @@ class Dense(Layer):
     """A matrix and a bias, for the last dimension."""
 
     def __init__(
-        self, units: int, *, activation: str = "linear", input_shape: Sequence[int] | None = None
+        self,
+        units: int,
+        *,
+        activation: str = "linear",
+        initializer: str = "glorot_uniform",
+        input_shape: Sequence[int] | None = None,
     ) -> None:
         super().__init__(input_shape=input_shape)
+        self.initializer = initializer
         self.units = units
         self.activation = ACTIVATIONS[activation]
 
     def build(self, input_shape: tuple[int, ...]) -> None:
-        self.add_weight("kernel", (self.units, input_shape[-1]))
-        self.add_weight("bias", (self.units,), zeros=True)
+        self.add_weight("kernel", (self.units, input_shape[-1]), self.initializer)
+        self.add_weight("bias", (self.units,), "zeros")
 
     def call(self, inputs: Any) -> Any:
         return self.activation(functional.linear(inputs, self.kernel, self.bias))
@@ -123,7 +129,7 @@ class Conv2D(Layer):
                 f" of inputs with shape {(None, *input_shape)}."
             )
         self.add_weight("kernel", (self.filters, input_shape[-1], self.kernel_size, self.kernel_size))
-        self.add_weight("bias", (self.filters,), zeros=True)
+        self.add_weight("bias", (self.filters,), "zeros")
 
     def call(self, inputs: Any) -> Any:
         return self.activation(self.convolve(inputs, self.kernel))

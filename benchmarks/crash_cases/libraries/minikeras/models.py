@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from .data import Dataset
 from .layers import Input, Layer, Symbol
 from .losses import LOSSES, check_targets
 from .optimizers import OPTIMIZERS, Optimizer
+from .tape import recording
 
 METRICS = {
     "accuracy": lambda targets, outputs: (
@@ -61,6 +62,12 @@ class Model(Layer):
     def output_shape(self) -> tuple[int, ...]:
         """The shape of one element of the output."""
         return self._output.shape
+
+    def __call__(self, *inputs: Any) -> Any:
+        if isinstance(inputs[0], Symbol):
+            return super().__call__(*inputs)
+        with torch.set_grad_enabled(recording()):
+            return self.call(*inputs)
 
     def call(self, *inputs: Any) -> Any:
         known = dict(zip(map(id, self._inputs), inputs, strict=True))
@@ -137,7 +144,7 @@ class Model(Layer):
         """Take one step and return the loss and the metrics before it."""
         self._check_compiled()
         inputs, targets = self._check(inputs, targets)
-        outputs = self(inputs)
+        outputs = self.call(inputs)
         loss = LOSSES[str(self.loss)](targets, outputs)
         self.optimizer.minimize(loss, list(self.parameters()))
         return self._report(loss, targets, outputs)
@@ -149,6 +156,21 @@ class Model(Layer):
         with torch.no_grad():
             outputs = self(inputs)
             return self._report(LOSSES[str(self.loss)](targets, outputs), targets, outputs)
+
+    def make_predict_function(self) -> Callable[[Any], Any]:
+        """Return what predicts one batch."""
+        self.eval()
+        return self.predict
+
+    def get_weights(self) -> list[Any]:
+        """Return all weights, as arrays."""
+        return [weight.detach().numpy().copy() for weight in self.parameters()]
+
+    def set_weights(self, weights: Sequence[Any]) -> None:
+        """Set all weights from arrays, or from nested lists."""
+        with torch.no_grad():
+            for mine, given in zip(self.parameters(), weights, strict=True):
+                mine.copy_(torch.as_tensor(np.asarray(given, dtype="float32")))
 
     def predict(self, x: Any) -> Any:
         """Return the outputs, as an array."""

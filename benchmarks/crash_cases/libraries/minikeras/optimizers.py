@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -16,12 +17,24 @@ class Optimizer:
 
     def minimize(self, loss: Any, weights: list[Any]) -> None:
         """Take one step."""
+        self.apply_gradients(zip(torch.autograd.grad(loss, weights, allow_unused=True), weights, strict=True))
+
+    def apply_gradients(self, pairs: Iterable[tuple[Any, Any]]) -> None:
+        """Take one step with gradients that somebody has computed.
+
+        Raises:
+            ValueError: there is not one gradient.
+        """
+        given = list(pairs)
+        if all(gradient is None for gradient, _ in given):
+            shapes = [tuple(weight.shape) for _, weight in given]
+            raise ValueError(f"No gradients provided for any variable: {shapes}.")
         if self._bound is None:
-            self._bound = self._make(weights)
+            self._bound = self._make([weight for _, weight in given])
         for group in self._bound.param_groups:
             group["lr"] = self.learning_rate
-        self._bound.zero_grad()
-        loss.backward()
+        for gradient, weight in given:
+            weight.grad = gradient
         self._bound.step()
 
     def _make(self, weights: list[Any]) -> Any:
