@@ -69,7 +69,7 @@ class FakeHold:
         self.number = 1
         self.exception = error
         self.thread_name = "MainThread"
-        self.started = time.time()
+        self.started = self.asked = time.time()
         self.verdict = FakeVerdict(reasons=["no frame further out has a handler for it"])
         self.repetition = Repetition()
         self.decision: object = None

@@ -17,6 +17,7 @@ from daifu_bc.frontends import log
 from daifu_bc.frontends.commands import run_words
 from daifu_bc.recovery import journal
 from tests.fake_hold import FakeHold, crash, make
+from tests.playing import play
 
 
 @pytest.fixture(autouse=True)
@@ -202,6 +203,46 @@ def test_several_processes_write_whole_lines(tmp_path: Path) -> None:
     assert sorted(entry["number"] for entry in entries(file)) == sorted(list(range(200)) * 3)
 
 
+AGAIN = """
+import time
+def inner():
+    try:
+        return 1 // zero
+    finally:
+        time.sleep(0.3)
+def outer():
+    return inner()
+zero = 0
+print(outer())
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "decided", "slept"),
+    [
+        ("action import time; time.sleep(0.3)\nglobals()['zero'] = 1\npass", "pass", 0.3),
+        ("globals()['zero'] = 1\nframe outer\npass", "pass", 0.3),
+        ("action import time; time.sleep(0.3)\nraise", "raise", 0),
+    ],
+)
+def test_when_the_run_goes_on(words: str, decided: str, slept: float, tmp_path: Path) -> None:
+    """Also where blocks and frames are left first: then it goes on when that is done."""
+    ended = play(tmp_path, AGAIN, words, DAIFU_JOURNAL="journal")
+    assert ended.stdout == ("" if decided == "raise" else "1\n"), ended.stderr
+    found = entries(tmp_path / "journal")
+    (decision,) = [entry for entry in found if entry["event"] == decided]
+    running = [entry for entry in found if entry["event"] == "running again"]
+    if decided == "raise":
+        assert not running
+        return
+    assert running == found[-1:]
+    (again,) = running
+    assert again["held"] >= slept
+    assert again["held"] >= decision["seconds"]
+    assert (again["seconds"] >= slept) == ("frame" in words)
+    assert (again["hold"], again["function"], again["line"]) == (1, "inner", 5)
+
+
 # ------------------------------------------------------------------ daifu log
 
 
@@ -222,6 +263,7 @@ def test_the_log_is_readable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ),
         json.dumps({"event": "note", "time": "yesterday", "pid": 7, "reason": "\x1b[2J"}),
         json.dumps(head | {"event": "goto", "code": "3", "outcome": "refused"}),
+        json.dumps(head | {"event": "running again", "seconds": 0.0035, "held": 61.2}),
     ]
     file.write_text("\n".join(lines) + "\n")
     with file.open("ab") as stream:
@@ -234,7 +276,8 @@ def test_the_log_is_readable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         "2026-03-01 10:20:30 [7] hold 2 pass at /p/train.py:31 in fit (thread loader) after 2 h 02 min",
         "(no time) [7] note reason=\\x1b[2J",
         "2026-03-01 10:20:30 [7] hold 2 goto - refused\n      | 3",
-        "(line 9 is damaged: \\xff\\x00" + "z" * 112 + "...)",
+        "2026-03-01 10:20:30 [7] hold 2 running again 3.5 ms after the word, held for 1 min 01 s",
+        "(line 10 is damaged: \\xff\\x00" + "z" * 112 + "...)",
     ]
 
 

@@ -137,8 +137,9 @@ def test_half_a_line_at_the_end(tmp_path: Path) -> None:
         "held",
         "action",
         "pass",
+        "running again",
     ]
-    assert len(rest) == 3
+    assert len(rest) == 4
 
 
 @pytest.mark.parametrize("place", ["/proc/none", "/dev/null/x", "file"])

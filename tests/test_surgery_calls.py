@@ -267,7 +267,7 @@ def test_a_later_hold_undoes_it_and_shows_it_in_its_patch(tmp_path: Path) -> Non
         "done",
         6,
     )
-    assert [entry["event"] for entry in entries[1:]] == ["held", "undo", "return"]
+    assert [entry["event"] for entry in entries[1:]] == ["held", "undo", "return", "running again"]
 
 
 def test_an_action_says_the_word_instead(tmp_path: Path) -> None:

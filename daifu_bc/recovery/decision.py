@@ -48,6 +48,7 @@ class Unwinding:
         exception: what takes the blocks and frames inside it down.
         decide: how it goes on, asked at each barrier of that frame at which the exception arrives; NoPoint is raised
             where it cannot be, as long as a `finally` has to run first.
+        told: called when that frame is about to go on.
         instead: what clauses on the way have raised in the place of the exception.
         left: whether it has come by a barrier of that frame already.
     """
@@ -55,5 +56,6 @@ class Unwinding:
     frame: FrameType
     exception: BaseException
     decide: Callable[[Capture, BaseException], Decision]
+    told: Callable[[], None] | None = None
     left: bool = False
     instead: list[BaseException] = field(default_factory=list)

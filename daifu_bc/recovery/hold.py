@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 
 from daifu_bc.errors import BlocksFirst, Refusal
-from daifu_bc.recovery import history, moving, policy, retries, signals
+from daifu_bc.recovery import history, journal, moving, policy, retries, signals
 from daifu_bc.recovery.answers import Verdict
 from daifu_bc.recovery.bodies import flow_of
 from daifu_bc.recovery.capture import Capture, foresee
@@ -41,6 +41,7 @@ class Hold:
     Attributes:
         number: counts the holds of this process from 1.
         frames: the user's frames, outermost first.
+        asked: when the last word was given.
         selected: the frame that words look at; at first the held one, or what Ctrl-C has interrupted.
         decision: None until a verb has decided.
     """
@@ -53,7 +54,7 @@ class Hold:
         self.verdict = verdict
         self.crashed = crashed
         self.thread_name = threading.current_thread().name
-        self.started = time.time()
+        self.started = self.asked = time.time()
         self.frames = visible_frames(captured.frame, exception)
         self._held = next(view for view in self.frames if view.held)
         self.selected = self._held
@@ -204,7 +205,9 @@ class Hold:
             what = what or "the blocks around the statement"
         if not self.crashed:
             self._only_taken_by_us(view)
-        unwinding = Unwinding(view.frame, self.exception, decide, left=crashed_here)
+        unwinding = Unwinding(
+            view.frame, self.exception, decide, journal.when_running(self), left=crashed_here
+        )
         self.decision = Decision("unwind", unwinding=unwinding)
         return f"leaving {what}, then {text}" if what else text
 

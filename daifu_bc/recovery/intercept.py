@@ -89,6 +89,7 @@ def _hold(frame: FrameType, exception: BaseException, verdict: Verdict) -> Hando
                     handover = _answered(hold, captured)
                     if handover is not None:
                         _clear_dead_frames(frame, exception)
+                        journal.when_running(hold)()
                 goes_on = handover
         finally:
             hold.close()
@@ -119,6 +120,8 @@ def _arrived(sought: Unwinding, frame: FrameType, exception: BaseException) -> t
             return None, _lost(sought, exception, str(refusal))
         unwinding.end()
         _clear_dead_frames(frame, exception)
+        if sought.told is not None:
+            sought.told()
         signals.going_on()
     return handover, ""
 

@@ -108,6 +108,9 @@ class HoldLike(Protocol):
     def started(self) -> float:
         """When the hold began, as `time.time()` tells it."""
 
+    asked: float
+    """When the last word was given; until then, when the hold began."""
+
     @property
     def frames(self) -> Sequence[FrameLike]:
         """The user's frames, outermost first."""

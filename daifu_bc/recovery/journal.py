@@ -11,6 +11,7 @@ import os
 import stat
 import sys
 import time
+from collections.abc import Callable
 
 from daifu_bc.recovery.interface import FrameLike, HoldLike
 
@@ -84,10 +85,22 @@ def done(
     record(word, hold=hold, code=code, seconds=lasted, outcome=outcome)
 
 
+def when_running(hold: HoldLike) -> Callable[[], None]:
+    """Return what records that the run goes on after a hold; it keeps nothing of the hold alive."""
+    place, started, asked = _whereabouts(hold), hold.started, hold.asked
+
+    def note() -> None:
+        now = time.time()
+        record("running again", place=place, seconds=now - asked, held=round(now - started, 6))
+
+    return note
+
+
 def record(
     event: str,
     *,
     hold: HoldLike | None = None,
+    place: dict[str, object] | None = None,
     code: str = "",
     seconds: float | None = None,
     outcome: str = "",
@@ -106,6 +119,8 @@ def record(
         }
         if hold is not None:
             entry |= _whereabouts(hold)
+        elif place is not None:
+            entry |= place
         if code:
             entry["code"] = code
         if seconds is not None:

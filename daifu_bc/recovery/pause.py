@@ -100,11 +100,12 @@ def _answered(captured: Capture, verdict: Verdict) -> Paused | None:
         journal.held(hold)
         policy.respond(hold)
         decision = hold.decision
+        told = journal.when_running(hold)
     finally:
         hold.close()
     if decision is None or (decision.start is None and decision.unwinding is None):
         return None
-    unwinding.begin(decision.unwinding or Unwinding(captured.frame, paused, _same(captured, decision)))
+    unwinding.begin(decision.unwinding or Unwinding(captured.frame, paused, _same(captured, decision), told))
     return paused
 
 

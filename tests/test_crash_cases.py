@@ -1,0 +1,125 @@
+"""The crash cases: each program crashes where it should, is repaired, and ends as the fixed one does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks.crash_cases import case as cases
+from benchmarks.crash_cases.case import Case, Recovery
+from benchmarks.crash_cases.result import problems_of_programs, result, results_of
+from benchmarks.crash_cases.runner import ROOT, Run, Start
+from benchmarks.crash_cases.warm import warm
+
+CASES = cases.all_cases()
+
+
+@pytest.fixture(scope="module")
+def start() -> Iterator[Start]:
+    """How programs are started: PyTorch is imported once for all of them."""
+    with warm(ROOT) as ready:
+        yield ready.start
+
+
+@pytest.mark.torch
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_is_recovered(case: Case, start: Start) -> None:
+    found = results_of(case, start)
+    assert not [problem for one in found for problem in one.problems]
+    assert len(found) == len(case.recoveries)
+    assert case.category == "control" or any(one.outcome == "recovered" and one.equal for one in found)
+
+
+def test_names_are_unique() -> None:
+    assert len({case.name for case in CASES}) == len(CASES)
+
+
+BOOK = Recovery("by action", "book.txt", "recovered", "equal", ("KeyError",), ("main, program.py",))
+FIXED = Run(0, ["a", "b"], [0.1, 0.2], 0.0, 0.3, "")
+PLAIN = Run(1, ["a"], [0.1], 0.0, 0.2, "Traceback\n  File\nKeyError: 'x'\n")
+HELD = {
+    "event": "held",
+    "what": "KeyError",
+    "function": "main",
+    "file": "/p/program.py",
+    "time": "1970-01-01T00:00:00.150+00:00",
+}
+AGAIN = {"event": "running again", "seconds": 0.002, "held": 0.005}
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Case:
+    (tmp_path / "book.txt").write_text("where\nx = 1\npass\n")
+    return Case(tmp_path, "small", "path problem", "", "program.py", "fixed.py", (BOOK,))
+
+
+def test_a_good_run_has_no_problems(small: Case) -> None:
+    run = Run(0, ["a", "b"], [0.1, 0.2], 0.0, 0.3, "", [HELD, AGAIN])
+    found = result(small, BOOK, FIXED, run, problems_of_programs(small, FIXED, PLAIN))
+    assert found.problems == []
+    assert (found.stops, found.words) == (["KeyError at main, program.py"], ["action, pass"])
+    assert (found.running_again, found.repair) == ([2.0], [5.0])
+
+
+@pytest.mark.parametrize(
+    ("run", "problem"),
+    [
+        (Run(0, ["a"], [0.1], 0.0, 0.3, "", [HELD, AGAIN]), "output compared"),
+        (Run(1, ["a", "b"], [0.1, 0.2], 0.0, 0.3, "KeyError", [HELD]), "expected: recovered"),
+        (Run(0, ["a", "b"], [0.1, 0.2], 0.0, 0.3, "", [HELD | {"what": "p.OSError"}]), "stops expected"),
+        (Run(0, ["a", "b"], [0.1, 0.2], 0.0, 0.3, "", [HELD | {"function": "f"}]), "held expected"),
+        (Run(0, ["a", "b"], [0.1, 0.2], 0.0, 0.3, "", [HELD, {"event": "internal error"}]), "internal error"),
+    ],
+)
+def test_what_is_not_as_expected_is_told(small: Case, run: Run, problem: str) -> None:
+    (told,) = result(small, BOOK, FIXED, run, []).problems
+    assert problem in told
+
+
+@pytest.mark.parametrize(
+    ("fixed", "plain", "problem"),
+    [
+        (FIXED, Run(0, ["a"], [0.1], 0.0, 0.2, ""), "should have ended with KeyError"),
+        (FIXED, Run(1, ["a"], [0.1], 0.0, 0.2, "OSError: x"), "should have ended with KeyError"),
+        (FIXED, Run(1, ["b"], [0.1], 0.0, 0.2, "KeyError: x"), "not how the fixed one begins"),
+        (Run(1, ["a", "b"], [0.1, 0.2], 0.0, 0.2, "KeyError: x"), PLAIN, "exit code 1"),
+    ],
+)
+def test_programs_that_are_no_case(small: Case, fixed: Run, plain: Run, problem: str) -> None:
+    (told,) = problems_of_programs(small, fixed, plain)
+    assert problem in told
+
+
+def test_what_beginning_again_would_lose(small: Case) -> None:
+    """Stops at 0.15 s and 0.65 s; a checkpoint between them."""
+    lines = ["progress 1", "checkpoint", "progress 2", "progress 3", "end"]
+    later = HELD | {"time": "1970-01-01T00:00:00.650+00:00"}
+    run = Run(0, lines, [0.1, 0.3, 0.4, 0.5, 0.7], 0.0, 0.8, "", [HELD, AGAIN, later, AGAIN])
+    found = result(small, BOOK, FIXED, run, [])
+    assert (found.restart.seconds, found.restart.steps) == (0.8, 4)
+    assert found.checkpoint is not None
+    # Nothing to begin from at the first stop; at the second 0.35 s since the checkpoint, and 0.1 s until the first step.
+    assert (found.checkpoint.seconds, found.checkpoint.steps) == (0.6, 3)
+
+
+def test_a_case_is_checked_when_it_is_read(tmp_path: Path) -> None:
+    text = 'name = "x"\ncategory = "path problem"\nabout = "x"\nexceptions = ["KeyError"]\nheld = ["f, program.py"]\n'
+    book = '[[recovery]]\nname = "r"\nplaybook = "book.txt"\n'
+    for name in ("program.py", "fixed.py", "book.txt"):
+        (tmp_path / name).touch()
+    for wrong, told in (
+        (text.replace("about", "abuot") + book, "'about' is missing"),
+        (text + "other = 1\n" + book, "unknown: other"),
+        (text.replace("path problem", "paths") + book, "no such category"),
+        (text + book.replace("book.txt", "none.txt"), "no file none.txt"),
+        (text + book + 'expect = "luck"\n', "'luck'"),
+        (text + book + 'expct = "recovered"\n', "unknown in a recovery: expct"),
+    ):
+        (tmp_path / "case.toml").write_text(wrong)
+        with pytest.raises(ValueError, match=told):
+            cases.load(tmp_path)
+    (tmp_path / "case.toml").write_text(text + book)
+    assert cases.load(tmp_path).exceptions == ("KeyError",)
