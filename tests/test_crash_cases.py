@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,16 +10,24 @@ import pytest
 from benchmarks.crash_cases import case as cases
 from benchmarks.crash_cases.case import Case, Recovery
 from benchmarks.crash_cases.result import problems_of_programs, result, results_of
-from benchmarks.crash_cases.runner import Run
+from benchmarks.crash_cases.runner import ROOT, Run, Start
+from benchmarks.crash_cases.warm import warm
 
 CASES = cases.all_cases()
+
+
+@pytest.fixture(scope="module")
+def start() -> Iterator[Start]:
+    """How programs are started: PyTorch is imported once for all of them."""
+    with warm(ROOT) as ready:
+        yield ready.start
 
 
 @pytest.mark.torch
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_is_recovered(case: Case) -> None:
-    found = results_of(case)
+def test_is_recovered(case: Case, start: Start) -> None:
+    found = results_of(case, start)
     assert not [problem for one in found for problem in one.problems]
     assert len(found) == len(case.recoveries)
     assert case.category == "control" or any(one.outcome == "recovered" and one.equal for one in found)

@@ -107,3 +107,32 @@ def test_nothing_is_watched_when_no_frame_waits(tmp_path: Path) -> None:
     ended = play(tmp_path, program, words)
     tools = [None] * 6 if pyversion.HAS_MONITORING else []
     assert ended.stdout == f"2.0\nNone {tools}\n", ended.stderr
+
+
+CALLS_A_MODULE = """
+import shapes
+def scale(n):
+    return n * 2
+def work(n):
+    unit = 'old'
+    print('doubled', scale(n))
+    print(shapes.area(n), unit)
+work(3)
+"""
+
+
+def test_a_copy_is_one_of_the_module_of_the_selected_frame(tmp_path: Path) -> None:
+    (tmp_path / "shapes.py").write_text("def area(n):\n    return n / 0\n")
+    edited = CALLS_A_MODULE.replace("n * 2", "n * 200").replace("unit = 'old'", "unit = 'new'")
+    (tmp_path / "edited.py").write_text(edited.replace("shapes.area(n)", "n * n"))
+    done = play(tmp_path, CALLS_A_MODULE, "frame work\nsurgery edited.py\npass")
+    assert (done.stdout, done.returncode) == ("doubled 6\ndoubled 600\n9 new\n", 0), done.stderr
+
+
+def test_a_definition_is_looked_for_where_the_selected_frame_would_find_it(tmp_path: Path) -> None:
+    (tmp_path / "shapes.py").write_text(
+        "def scale(n):\n    return 7\ndef area(n):\n    return scale(n) / 0\n"
+    )
+    words = "frame work\nsurgery scale <<END\ndef scale(n):\n    return n * 200\nEND\naction shapes.area = scale\ngoto 7"
+    done = play(tmp_path, CALLS_A_MODULE, words)
+    assert (done.stdout, done.returncode) == ("doubled 6\ndoubled 600\n600 old\n", 0), done.stderr

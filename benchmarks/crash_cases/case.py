@@ -10,6 +10,7 @@ from typing import Any
 FOLDER = Path(__file__).resolve().parent
 CASES = FOLDER / "cases"
 LIBRARIES = FOLDER / "libraries"
+SHARED = FOLDER / "shared"
 
 CATEGORIES = (
     "API misuse",
@@ -37,6 +38,8 @@ class Recovery:
         compare: `equal`, or why the output differs from the fixed program's.
         exceptions: of each stop, in order.
         held: `function, file` of each stop.
+        options: of `daifu run`.
+        environment: beside the case's.
     """
 
     name: str
@@ -45,6 +48,8 @@ class Recovery:
     compare: str
     exceptions: tuple[str, ...]
     held: tuple[str, ...]
+    options: tuple[str, ...] = ()
+    environment: dict[str, str] = field(default_factory=dict)
 
     @property
     def ends_with(self) -> str:
@@ -65,6 +70,8 @@ class Case:
         fixed: the file that does not; it may be the same one.
         arguments: of both programs.
         environment: of both programs.
+        shared: folders of `shared` whose modules belong to the program too.
+        neighbour: arguments of Python for another process, which runs as long as each of the programs does.
         faults: folders of `libraries` that come before all others on the path, for the crashing program alone.
         fixed_environment: of the fixed program alone.
         fixed_folders: made before the fixed program runs.
@@ -80,6 +87,8 @@ class Case:
     recoveries: tuple[Recovery, ...]
     arguments: tuple[str, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
+    shared: tuple[str, ...] = ()
+    neighbour: tuple[str, ...] = ()
     faults: tuple[str, ...] = ()
     fixed_environment: dict[str, str] = field(default_factory=dict)
     fixed_folders: tuple[str, ...] = ()
@@ -108,6 +117,8 @@ def load(folder: Path) -> Case:
             recoveries=_recoveries(facts),
             arguments=tuple(facts.pop("arguments", ())),
             environment=facts.pop("environment", {}),
+            shared=tuple(facts.pop("shared", ())),
+            neighbour=tuple(facts.pop("neighbour", ())),
             faults=tuple(facts.pop("faults", ())),
             fixed_environment=facts.pop("fixed_environment", {}),
             fixed_folders=tuple(facts.pop("fixed_folders", ())),
@@ -136,6 +147,8 @@ def _recoveries(facts: dict[str, Any]) -> tuple[Recovery, ...]:
             compare=entry.pop("compare", EQUAL),
             exceptions=tuple(entry.pop("exceptions", exceptions)),
             held=tuple(entry.pop("held", held)),
+            options=tuple(entry.pop("options", ())),
+            environment=entry.pop("environment", {}),
         )
         if entry:
             raise ValueError(f"case.toml: unknown in a recovery: {', '.join(entry)}")

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from benchmarks.crash_cases.case import EQUAL, Case, Recovery
-from benchmarks.crash_cases.runner import Run, run_fixed, run_plain, run_recovery
+from benchmarks.crash_cases.runner import Run, Start, cold, run_fixed, run_plain, run_recovery
 from daifu_bc.frontends.commands import read
 from daifu_bc.frontends.playbook import parse_playbook
 
@@ -79,12 +79,13 @@ class Result:
         return cls(**entry | lost)
 
 
-def results_of(case: Case) -> list[Result]:
+def results_of(case: Case, start: Start = cold) -> list[Result]:
     """Run a case: fixed, plain, and with each of its recoveries."""
-    fixed, plain = run_fixed(case), run_plain(case)
+    fixed, plain = run_fixed(case, start), run_plain(case, start)
     problems = problems_of_programs(case, fixed, plain)
     return [
-        result(case, recovery, fixed, run_recovery(case, recovery), problems) for recovery in case.recoveries
+        result(case, recovery, fixed, run_recovery(case, recovery, start), problems)
+        for recovery in case.recoveries
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -10,12 +11,12 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Protocol
 
-from benchmarks.crash_cases.case import LIBRARIES, Case, Recovery
+from benchmarks.crash_cases.case import LIBRARIES, SHARED, Case, Recovery
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TIMEOUT_SECONDS = 120
@@ -54,33 +55,72 @@ class Run:
         return last.partition(":")[0].rpartition(".")[2]
 
 
-def run_fixed(case: Case) -> Run:
+class Process(Protocol):
+    """A program that runs: what is used of `subprocess.Popen`."""
+
+    @property
+    def stdout(self) -> IO[bytes] | None:
+        """Where its output can be read."""
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit code, when it has ended."""
+
+    def kill(self) -> None:
+        """End it."""
+
+
+class Start(Protocol):
+    """Starts an interpreter: what follows `python` on its command line, where, and where its stderr goes."""
+
+    def __call__(
+        self, command: Sequence[str], folder: Path, environment: dict[str, str], errors: IO[bytes]
+    ) -> Process:
+        """Start it."""
+
+
+def cold(command: Sequence[str], folder: Path, environment: dict[str, str], errors: IO[bytes]) -> Process:
+    """Start a new process."""
+    return subprocess.Popen(
+        [sys.executable, "-X", "faulthandler", *command],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=errors,
+    )
+
+
+def run_fixed(case: Case, start: Start = cold) -> Run:
     """Run the fixed program as it is."""
     with tempfile.TemporaryDirectory(prefix="crash_case_") as name:
         folder = _copy(case, Path(name))
         for made in case.fixed_folders:
             (folder / made).mkdir(parents=True)
-        environment = case.environment | case.fixed_environment
-        return _run(folder, [case.fixed, *case.arguments], _environment(environment, ()))
+        environment = _environment(case.environment | case.fixed_environment, ())
+        with _neighbour(case, folder, environment):
+            return _run(start, folder, [case.fixed, *case.arguments], environment)
 
 
-def run_plain(case: Case) -> Run:
+def run_plain(case: Case, start: Start = cold) -> Run:
     """Run the program that crashes as it is."""
     with tempfile.TemporaryDirectory(prefix="crash_case_") as name:
         folder = _copy(case, Path(name))
         environment = _environment(case.environment, case.faults)
-        return _run(folder, [case.program, *case.arguments], environment)
+        with _neighbour(case, folder, environment):
+            return _run(start, folder, [case.program, *case.arguments], environment)
 
 
-def run_recovery(case: Case, recovery: Recovery) -> Run:
+def run_recovery(case: Case, recovery: Recovery, start: Start = cold) -> Run:
     """Run the program that crashes under `daifu run`, its stops answered by the recovery's playbook."""
     with tempfile.TemporaryDirectory(prefix="crash_case_") as name:
         folder = _copy(case, Path(name))
         # Beside the project, which is the program's alone.
         journal = folder.parent / "journal.jsonl"
-        words = ["--playbook", recovery.playbook, "--journal", str(journal)]
-        command = ["-m", "daifu_bc", "run", *words, case.program, *case.arguments]
-        run = _run(folder, command, _environment(case.environment, case.faults))
+        options = ["--playbook", recovery.playbook, "--journal", str(journal), *recovery.options]
+        command = ["-m", "daifu_bc", "run", *options, case.program, *case.arguments]
+        environment = _environment(case.environment | recovery.environment, case.faults)
+        with _neighbour(case, folder, environment):
+            run = _run(start, folder, command, environment)
         entries = journal.read_text(encoding="utf-8").splitlines() if journal.exists() else []
         run.journal.extend(json.loads(line) for line in entries)
         return run
@@ -88,7 +128,10 @@ def run_recovery(case: Case, recovery: Recovery) -> Run:
 
 def _copy(case: Case, folder: Path) -> Path:
     ignored = shutil.ignore_patterns("__pycache__", "case.toml")
-    return shutil.copytree(case.folder, folder / case.name, ignore=ignored)
+    project = shutil.copytree(case.folder, folder / case.name, ignore=ignored)
+    for name in case.shared:
+        shutil.copytree(SHARED / name, project, ignore=ignored, dirs_exist_ok=True)
+    return project
 
 
 def _environment(more: dict[str, str], faults: Sequence[str]) -> dict[str, str]:
@@ -99,20 +142,30 @@ def _environment(more: dict[str, str], faults: Sequence[str]) -> dict[str, str]:
     return kept | own | {"OMP_NUM_THREADS": "1"} | more
 
 
-def _run(folder: Path, command: Sequence[str], environment: dict[str, str]) -> Run:
+@contextlib.contextmanager
+def _neighbour(case: Case, folder: Path, environment: dict[str, str]) -> Iterator[None]:
+    """The case's other process, from when it has said that it is ready."""
+    if not case.neighbour:
+        yield
+        return
+    command = [sys.executable, *case.neighbour]
+    with subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            if not process.stdout.readline():
+                raise RuntimeError(f"{case.name}: {' '.join(case.neighbour)} has ended with {process.wait()}")
+            yield
+        finally:
+            process.kill()
+
+
+def _run(start: Start, folder: Path, command: Sequence[str], environment: dict[str, str]) -> Run:
     errors = folder.parent / "stderr.txt"
     lines: list[str] = []
     times: list[float] = []
     with errors.open("wb") as file:
         began = time.time()
-        process = subprocess.Popen(
-            [sys.executable, "-X", "faulthandler", *command],
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=file,
-        )
+        process = start(command, folder, environment, file)
         assert process.stdout is not None
         output = process.stdout
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from benchmarks.crash_cases.case import RECOVERED
 from benchmarks.crash_cases.result import Lost, Result
 
 HEAD = (
@@ -40,8 +41,8 @@ def rows(results: Iterable[Result]) -> Iterator[str]:
             "<br>".join(result.stops),
             result.recovery,
             "<br>".join(result.words),
-            "yes" if result.outcome == "recovered" else result.outcome,
-            "yes" if result.equal else f"no: {result.reason or 'it should be'}",
+            "yes" if result.outcome == RECOVERED else result.outcome,
+            _compared(result),
             " + ".join(f"{value:.1f}" for value in result.running_again),
             " + ".join(f"{value:.0f}" for value in result.repair),
             _lost(result.restart),
@@ -53,8 +54,16 @@ def rows(results: Iterable[Result]) -> Iterator[str]:
 def summary(results: list[Result]) -> str:
     """How many cases are recovered, in a line."""
     cases = list(dict.fromkeys(result.case for result in results if result.category != "control"))
-    good = {result.case for result in results if result.outcome == "recovered" and result.equal}
+    good = {result.case for result in results if result.outcome == RECOVERED and result.equal}
     return f"{sum(name in good for name in cases)} of {len(cases)} cases recovered, with the fixed program's output."
+
+
+def _compared(result: Result) -> str:
+    if result.equal:
+        return "yes"
+    if result.outcome != RECOVERED:
+        return "it ends"
+    return f"no: {result.reason or 'it should be'}"
 
 
 def _lost(lost: Lost | None) -> str:

@@ -118,14 +118,16 @@ def edits_of(operation: Operation) -> Iterator[Edit]:
         Refusal: a text cannot be had or read.
     """
     held = next(view for view in operation.frames if view.held)
+    # The selected frame's module and names are meant.
+    asking = next((view for view in operation.frames if view.frame is operation.frame), held)
     if operation.line is not None:
-        yield _statement_edit(operation, operation.line, held)
+        yield _statement_edit(operation, operation.line, asking)
     elif operation.name is not None:
-        yield _definition_edit(operation, held)
+        yield _definition_edit(operation, asking)
     elif operation.file is not None:
-        yield _module_edit(operation, held, os.path.abspath(operation.file))
+        yield _module_edit(operation, asking, os.path.abspath(operation.file))
     else:
-        yield from _disk_edits(operation, held)
+        yield from _disk_edits(operation, asking)
 
 
 def _module_edit(operation: Operation, held: FrameView, path: str) -> Edit:

@@ -9,12 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.utils.data import Dataset
 
 SIDE = 12
 
 
-class Digits(Dataset[tuple[Any, int]]):
+class Digits:
     """Images of one channel, 12x12, and their classes 0 to 9.
 
     Args:
