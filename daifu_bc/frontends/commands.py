@@ -10,7 +10,7 @@ import re
 import time
 
 from daifu_bc.errors import DaifuError
-from daifu_bc.frontends import deciding, editing, looking, render
+from daifu_bc.frontends import deciding, editing, looking, render, switching
 from daifu_bc.frontends.script import Command, ScriptError, parse, without_here_document
 from daifu_bc.frontends.values import printable
 from daifu_bc.frontends.word import Answer, Request, Word
@@ -40,11 +40,12 @@ HELP = Word(
 )
 
 #: Every word, in the order in which they are listed.
-TABLE = (*deciding.WORDS[:-1], *editing.WORDS, *looking.WORDS, HELP, deciding.WORDS[-1])
+TABLE = (*deciding.WORDS[:-1], *editing.WORDS, *looking.WORDS, *switching.WORDS, HELP, deciding.WORDS[-1])
 NAMES = {name: word for word in TABLE for name in word.names}
 ACTION = NAMES["action"]
 SURGERY = NAMES["surgery"]
 UNDO = NAMES["undo"]
+SWITCH = NAMES["hold"]
 
 #: What after a word's name makes the line Python after all: `p = 3`, `c += 1`, `list(x)`, `where.x`, `up: int = 1`.
 ASSIGNMENT = re.compile(r"\s*(?:[-+*/%@&|^]|//|\*\*|<<|>>)?=|\s*:")

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from daifu_bc.frontends.commands import NAMES, TABLE
 from daifu_bc.recovery.interface import HoldLike
+from daifu_bc.recovery.turns import turns
 
 PATH = re.compile(r"(?:[^\W\d]\w*\.)*(?:[^\W\d]\w*)?$")
 MOST_FILES = 200
@@ -33,6 +34,8 @@ def complete(hold: HoldLike, text: str) -> tuple[int, list[str]]:
         return len(rest), _beginning(rest, [word.name for word in TABLE])
     if head == "frame":
         return len(rest), _beginning(rest, [frame.name for frame in hold.frames])
+    if head == "hold":
+        return len(rest), _beginning(rest, [str(place.number) for place in turns.places()])
     if head == "surgery":
         return _files(rest.rpartition(" ")[2])
     if head == "action" and rest.startswith("@"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import threading
 import tokenize
 from collections.abc import Callable
 
@@ -22,6 +23,7 @@ from daifu_bc.frontends.word import (
     whole_number,
 )
 from daifu_bc.recovery.interface import HoldLike
+from daifu_bc.recovery.turns import turns
 
 #: The exit code of `exit` alone: the program did not come to its end.
 EXIT_CODE = 1
@@ -160,7 +162,16 @@ def _check_exit(request: Request) -> None:
 
 
 def _exit(hold: HoldLike, request: Request) -> str:
-    return hold.leave(_exit_code(request))
+    code = _exit_code(request)
+    parts = [hold.leave(code)]
+    others = turns.leave(hold, code)
+    if others:
+        numbers = ", ".join(str(place.number) for place in others)
+        parts.append(f"hold{'s' * (len(others) > 1)} {numbers} too")
+    main = threading.main_thread().ident
+    if threading.get_ident() != main and not any(place.ident == main for place in others):
+        parts.append("the main thread is not held, and runs on")
+    return "; ".join(parts)
 
 
 WORDS = (
@@ -249,7 +260,10 @@ WORDS = (
         "exit",
         ("exit", "exit CODE"),
         "end the program with an exit code (1 if none is given)",
-        "To end it with the exception and its traceback instead, use `raise`.",
+        """
+        To end it with the exception and its traceback instead, use `raise`. Other threads that are held end too.
+        If the main thread is not held, only the threads that are end.
+        """,
         _exit,
         _check_exit,
         decides=True,

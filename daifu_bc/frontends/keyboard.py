@@ -18,7 +18,10 @@ from typing import Any
 
 from daifu_bc.frontends.reader import CTRL_C, MOST_BYTES, Reader, line_mode
 from daifu_bc.recovery import signals
+from daifu_bc.recovery.turns import turns
 
+#: Lines that were typed while something ran. There is one keyboard: they are for whoever is asked next.
+_typed_ahead: list[str] = []
 #: Seconds that what is typed is left to the program, which may be reading itself.
 GRACE = 0.05
 
@@ -32,7 +35,7 @@ class TypedAhead:
 
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
-        self.lines: list[str] = []
+        self.lines = _typed_ahead
 
     def read(self, prompt: str) -> str:
         """Return a line; see `daifu_bc.frontends.reader.Reader`."""
@@ -86,7 +89,8 @@ def ctrl_c_interrupts(reader: TypedAhead) -> Iterator[None]:
                     continue
                 line = os.read(descriptor, MOST_BYTES)
                 if line.endswith(CTRL_C):
-                    signals.interrupt(ident)
+                    # A hold in an action of this thread's may have passed its turn on to another one.
+                    signals.interrupt(turns.asking(ident))
                 elif line:
                     reader.lines += line.decode(encoding, errors="surrogateescape").splitlines()
                 elif not os.isatty(descriptor):

@@ -59,9 +59,9 @@ def _readable(facts: dict[str, Any]) -> str:
     head += _place(facts)
     if event == "running again" and {"seconds", "held"} <= facts.keys():
         since, held = facts.pop("seconds"), facts.pop("held")
-        head.append(f"{_duration(since)} after the word, held for {_duration(held)}")
+        head.append(f"{duration(since)} after the word, held for {duration(held)}")
     if "seconds" in facts:
-        head.append(f"after {_duration(facts.pop('seconds'))}" if event != "action" else _took(facts))
+        head.append(f"after {duration(facts.pop('seconds'))}" if event != "action" else _took(facts))
     outcome = facts.pop("outcome", None)
     if outcome and outcome != "done":
         head.append(f"- {outcome}")
@@ -73,7 +73,7 @@ def _readable(facts: dict[str, Any]) -> str:
 
 
 def _took(facts: dict[str, Any]) -> str:
-    return f"in {_duration(facts.pop('seconds'))}"
+    return f"in {duration(facts.pop('seconds'))}"
 
 
 def _place(facts: dict[str, Any]) -> list[str]:
@@ -95,7 +95,8 @@ def _time(text: object) -> str:
         return "(no time)"
 
 
-def _duration(seconds: object) -> str:
+def duration(seconds: object) -> str:
+    """Return a time span as one says it."""
     if not isinstance(seconds, (int, float)):
         return str(seconds)
     if seconds < 1:

@@ -25,12 +25,13 @@ from dataclasses import dataclass, field
 
 from daifu_bc.errors import DaifuError, UsageError
 from daifu_bc.frontends import render
-from daifu_bc.frontends.commands import check, run_command
+from daifu_bc.frontends.commands import SWITCH, check, run_command
 from daifu_bc.frontends.script import Command, ScriptError, parse_blocks
 from daifu_bc.recovery import journal, signals
 from daifu_bc.recovery.interface import HoldLike, Responder
 from daifu_bc.recovery.interrupts import Interruptible
 from daifu_bc.recovery.repetition import VARIABLE, limit
+from daifu_bc.recovery.turns import turns
 
 #: The line at the beginning of a block that answers several holds.
 REPEAT = re.compile(r"repeat(?:\s+(\d+))?")
@@ -62,7 +63,7 @@ class Playbook:
 
     def responder(self, hold: HoldLike) -> None:
         """Answer a hold with the next block, telling on stderr what is done and what comes of it."""
-        with signals.guarded():
+        with signals.guarded(), turns.entered(hold, asks=False):
             self._answer(hold, next(self._counter))
 
     def _answer(self, hold: HoldLike, number: int) -> None:
@@ -198,6 +199,11 @@ def _mistakes(block: Sequence[Command], name: str) -> list[str]:
         except ScriptError as error:
             found.append(f"{name}:{error.line}: {error}")
             continue
+        if word is SWITCH:
+            found.append(
+                f"{name}:{command.line}: `{command.text}` is for a person;"
+                " a playbook answers each hold in the order of their arrival"
+            )
         if word.decides and number + 1 < len(block):
             found.append(
                 f"{name}:{block[number + 1].line}: this is never reached, `{word.name}` in line {command.line}"

@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Callable
 
-from daifu_bc.frontends import render
+from daifu_bc.frontends import render, switching
 from daifu_bc.frontends.commands import ACTION, read, run_command
 from daifu_bc.frontends.keyboard import TypedAhead, ctrl_c_interrupts, ctrl_c_is_a_key, kept, left_in_order
 from daifu_bc.frontends.reader import PlainReader, Reader, TerminalGoneError
@@ -21,6 +21,7 @@ from daifu_bc.frontends.values import printable
 from daifu_bc.recovery import journal, signals
 from daifu_bc.recovery.interface import HoldLike, Responder
 from daifu_bc.recovery.interrupts import Interruptible, close_to, open_sections
+from daifu_bc.recovery.turns import turns
 
 PROMPT = "daifu> "
 CONTINUATION = "...    "
@@ -46,11 +47,20 @@ def responder() -> Responder:
 
 
 def answer(hold: HoldLike) -> None:
-    """Ask the person until the hold is decided."""
+    """Ask the person, whenever it is this hold's turn, until it is decided."""
+    with signals.guarded(), turns.entered(hold, asks=True) as place:
+        while (exit_code := turns.wait(place)) is None:
+            _come_to_prompt(hold)
+            if hold.decision is not None or turns.goes_on_asking(hold):
+                return
+        hold.leave(exit_code)
+        journal.done(hold, "exit", code=str(exit_code), outcome="another hold was left so")
+
+
+def _come_to_prompt(hold: HoldLike) -> None:
     held = next((frame for frame in hold.frames if frame.held), hold.selected)
     place = f"thread {printable(hold.thread_name)} ({render.place(held)})"
     with (
-        signals.guarded(),
         signals.person_is_asked(),
         left_in_order(place, capable=capable()),
         # For the moments between what is typed and what runs, in which nobody looks at the keyboard.
@@ -67,9 +77,9 @@ def _ask(hold: HoldLike) -> None:
     try:
         with ctrl_c_interrupts(reader):
             begin(hold, write)
-        while hold.decision is None:
+        while hold.decision is None and turns.goes_on_asking(hold):
             try:
-                for text in signals.news(person=True):
+                for text in (*signals.news(person=True), *switching.news(hold)):
                     write(printable(text), True)
                 with kept(), signals.person_is_waited_for():
                     text = read_text(reader)
@@ -90,6 +100,8 @@ def _ask(hold: HoldLike) -> None:
                 reader = TypedAhead(PlainReader())
     finally:
         reader.close()
+        if not turns.someone_waits():
+            reader.lines.clear()
 
 
 def begin(hold: HoldLike, write: Writer) -> None:

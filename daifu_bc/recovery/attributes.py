@@ -19,6 +19,7 @@ context_of: Final[Callable[[BaseException], BaseException | None]] = _OWN["__con
 set_context: Final[Callable[[BaseException, BaseException | None], None]] = _OWN["__context__"].__set__
 cause_of: Final[Callable[[BaseException], BaseException | None]] = _OWN["__cause__"].__get__
 suppresses_context: Final[Callable[[BaseException], bool]] = _OWN["__suppress_context__"].__get__
+arguments_of: Final[Callable[[BaseException], tuple[object, ...]]] = _OWN["args"].__get__
 members_of: Final[Callable[[BaseException], tuple[BaseException, ...]]] = BaseExceptionGroup.__dict__[
     "exceptions"
 ].__get__

@@ -5,8 +5,10 @@ Everything else that a hold does (a surgery, a line of the journal) runs to its 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import threading
+from collections.abc import Iterator
 from threading import get_ident
 from types import FrameType
 from typing import Final
@@ -73,6 +75,17 @@ def close_to(count: int) -> None:
         _depth[get_ident()] = count
     else:
         _depth.pop(get_ident(), None)
+
+
+@contextlib.contextmanager
+def undisturbed() -> Iterator[None]:
+    """Within, this thread cannot be interrupted, whatever sections it is in."""
+    sections = open_sections()
+    close_to(0)
+    try:
+        yield
+    finally:
+        close_to(sections)
 
 
 def note_interrupt(ident: int) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-import threading
 from collections.abc import Callable
 from typing import Literal, TextIO, cast
 
@@ -32,8 +31,6 @@ _interpreter: Interpreter | str | None = None
 _playbook: Responder | None = None
 #: The file that `_playbook` was read from; None for one that was set by the program.
 _playbook_file: str | None = None
-# Threads may be held at the same time; there is one terminal.
-_terminal_lock = threading.RLock()
 #: The process that was found to have nobody who answers; a forked child asks anew.
 _nobody = 0
 
@@ -43,7 +40,8 @@ def set_responder_factory(kind: Kind, factory: Factory) -> None:
 
     Args:
         kind: `playbook` or `terminal`.
-        factory: returns a responder; or its name, `package.module:function`.
+        factory: returns a responder, which is called in each thread that is held, maybe in several at once; or its
+            name, `package.module:function`.
     """
     global _nobody
     _factories[kind] = factory
@@ -161,8 +159,7 @@ def _ask(hold: HoldLike) -> None:
     if _playbook is not None:
         _playbook(hold)
     elif "terminal" in _factories and at_terminal():
-        with _terminal_lock:
-            _make("terminal")(hold)
+        _make("terminal")(hold)
 
 
 def _make(kind: Kind, *arguments: str) -> Responder:

@@ -1,0 +1,99 @@
+"""The words for several holds at once: which there are, and going to another one."""
+
+from __future__ import annotations
+
+import time
+
+from daifu_bc.frontends import render
+from daifu_bc.frontends.log import duration
+from daifu_bc.frontends.script import ScriptError
+from daifu_bc.frontends.values import printable
+from daifu_bc.frontends.word import Request, Word, takes_nothing, whole_number
+from daifu_bc.recovery.interface import HoldLike
+from daifu_bc.recovery.turns import Place, turns
+
+#: Characters of an exception's text that a list shows.
+MOST_TEXT = 50
+
+
+def news(hold: HoldLike) -> list[str]:
+    """Return what has to be told of other holds that have come; each once.
+
+    Args:
+        hold: the one that is being answered.
+    """
+    texts = []
+    for place in turns.places():
+        if place.asks and not place.told and place.number != hold.number:
+            place.told = True
+            what = f"thread {printable(place.thread)}, {place.error[0]} at {_where(place)}"
+            texts.append(f"hold {place.number} waits: {what}; `hold {place.number}` goes to it")
+    return texts
+
+
+def _holds(hold: HoldLike, _request: Request) -> str:
+    now = time.time()
+    rows = [
+        (
+            f"{'>' if place.number == hold.number else ' '} hold {place.number}",
+            f"thread {printable(place.thread)}",
+            f"{_where(place)}, in {printable(place.function)}",
+            f"{_error(place)}   ({_since(place, now)})",
+        )
+        for place in turns.places()
+    ]
+    if not rows:  # it is asked by other ways than the prompt's
+        return "No hold waits."
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(f"{part:<{width}}" for part, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    )
+
+
+def _where(place: Place) -> str:
+    return f"{render.short_path(place.filename)}:{place.line}"
+
+
+def _error(place: Place) -> str:
+    kind, text = place.error
+    first = printable(text).partition("\n")[0]
+    short = first if len(first) <= MOST_TEXT else f"{first[: MOST_TEXT - 3]}..."
+    return f"{kind}: {short}" if short else kind
+
+
+def _since(place: Place, now: float) -> str:
+    inner = turns.inner(place)
+    waits = f", waits for hold {inner.number}, which has come of an action here" if inner is not None else ""
+    return f"for {duration(max(0.0, now - place.since))}{waits}"
+
+
+def _check_hold(request: Request) -> None:
+    if not request.argument:
+        raise ScriptError("`hold` needs the number of a hold; `holds` lists them", request.line)
+    whole_number(request, what="the number of a hold", least=1)
+
+
+def _hold(hold: HoldLike, request: Request) -> str:
+    place = turns.pass_on(hold, int(request.argument))
+    return f"going to hold {place.number}; hold {hold.number} waits"
+
+
+WORDS = (
+    Word(
+        "holds",
+        ("holds",),
+        "list all holds that are not decided yet, this one marked",
+        "Several threads may be held at the same time. The others wait; when this one is decided, the oldest is next.",
+        _holds,
+        takes_nothing,
+    ),
+    Word(
+        "hold",
+        ("hold N",),
+        "leave this hold undecided and go to another one",
+        "The prompt comes back when that one is decided, or with `hold` and this one's number. Not in a playbook.",
+        _hold,
+        _check_hold,
+    ),
+)
