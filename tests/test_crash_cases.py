@@ -43,7 +43,9 @@ def test_what_cannot_be_recovered_ends_in_a_clear_statement(start: Start) -> Non
     corrected = run_recovery(control, control.recoveries[1], start)
     assert "has no block for this hold (1 in all).\nRuntimeError goes on" in corrected.errors
     for run in (again, corrected):
-        assert run.errors.splitlines()[-1].startswith("RuntimeError: Error: cannot set number of interop threads")
+        assert run.errors.splitlines()[-1].startswith(
+            "RuntimeError: Error: cannot set number of interop threads"
+        )
 
 
 @pytest.mark.torch
