@@ -158,7 +158,11 @@ def _is_same(node: ast.stmt, wanted: ast.stmt) -> bool:
         return False
     if _own(node) == _own(wanted):
         return True
-    if header_of(node) != header_of(wanted) or _has_inside(wanted, _own(node)) or _has_inside(node, _own(wanted)):
+    if (
+        header_of(node) != header_of(wanted)
+        or _has_inside(wanted, _own(node))
+        or _has_inside(node, _own(wanted))
+    ):
         return False
     mine, other = (Counter(_leaves(dict(blocks_of(one)).get("body", []))) for one in (wanted, node))
     return _share(mine, other) > 0.5 and _share(other, mine) > 0.5
