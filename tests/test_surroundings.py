@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 
-from tests.playing import ROOT, TIMEOUT_SECONDS, play
+from tests.playing import ROOT, TIMEOUT_SECONDS, play, python
 
 FORBIDDING = """
 import builtins
@@ -148,3 +149,19 @@ def test_a_function_of_a_module_that_has_none(module: str, tmp_path: Path) -> No
     ended = play(tmp_path, MODULES, f"surgery {module}.g <<END\ndef g(): return 3\nEND")
     assert f"{module}.g is no function that can be found from here." in ended.stderr
     assert ended.stderr.endswith("KeyError: 'k'\n"), ended.stderr
+
+
+ZIPPED = "import helper\nprint(helper.f({}), helper.g({}))\n"
+HELPER = "def f(d):\n    return d['k']\ndef g(d):\n    return d['h']\n"
+
+
+def test_a_program_in_a_zip_file(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "program.zip", "w") as archive:
+        archive.writestr("__main__.py", ZIPPED)
+        archive.writestr("helper.py", HELPER)
+    words = "list\nd['k'] = 1\npass\n---\nsurgery g <<END\ndef g(d):\n    return d.get('h', 2)\nEND\npass\n"
+    (tmp_path / "playbook").write_text(words)
+    command = ["-m", "daifu_bc", "run", "--playbook", "playbook", "program.zip"]
+    ended = python(tmp_path, command, HOME=str(tmp_path))
+    assert (ended.returncode, ended.stdout) == (0, "1 2\n"), ended.stderr
+    assert "\n> 2      return d['k']\n" in ended.stderr
