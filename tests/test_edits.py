@@ -32,6 +32,67 @@ def run(folder: Path, old: str, new: str, words: str = "pass", call: str = "f()"
 
 # For each case: the running text, the edited one, the lines of the output, and what the surgery says.
 CASES: dict[str, tuple[str, str, list[str], str]] = {
+    "a try with a finally is removed, and a variable renamed that the handlers of the try in it use": (
+        """
+        def f(n=1):
+            try:
+                try:
+                    say('a')
+                    say('a too')
+                    [][n]
+                except IndexError:
+                    say(n // 0, n)
+                    say('handled', n)
+                say('b')
+            finally:
+                say('outer')
+            return 'end'
+        """,
+        """
+        def f(count=1):
+            try:
+                say('a')
+                say('a too')
+                [][count]
+            except IndexError:
+                say(count // 1, count)
+                say('handled', count)
+            say('b')
+            return 'end'
+        """,
+        ["end", "a", "a too", "outer", "a", "a too", "1 1", "handled 1", "b"],
+        "`try` of line 10",
+    ),
+    "a finally changes around a try with a finally that has most of its body": (
+        """
+        def f():
+            try:
+                say('a')
+                try:
+                    say('b')
+                    say('c')
+                finally:
+                    say(1 // 0)
+            finally:
+                say('outer')
+            return 'end'
+        """,
+        """
+        def f():
+            try:
+                say('a')
+                try:
+                    say('b')
+                    say('c')
+                finally:
+                    say(1 // 1)
+            finally:
+                say('changed')
+            return 'end'
+        """,
+        ["end", "a", "b", "c", "1", "changed"],
+        "goes on at",
+    ),
     "a try with a finally is removed inside of another one": (
         """
         def f():

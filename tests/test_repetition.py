@@ -236,3 +236,23 @@ print(outer())
 def test_frames_further_out_keep_nothing_that_was_looked_at(tmp_path: Path) -> None:
     run = play(tmp_path, LETS_GO, "pass\n---\nstate.append(1)\npass\n")
     assert run.stdout.splitlines()[-2:] == ["alive False", "10"]
+
+
+LOCAL_CLASS = """
+import gc, weakref
+table = {}
+class Thing:
+    def look(self): return table['missing']
+seen = weakref.ref(Thing)
+thing = Thing()
+print(thing.look())
+del thing, Thing
+gc.collect()
+print(seen())
+"""
+
+
+@pytest.mark.parametrize("words", ["table['missing'] = 1\npass", "return 1"])
+def test_the_class_of_a_held_method_is_not_kept(words: str, tmp_path: Path) -> None:
+    ended = play(tmp_path, LOCAL_CLASS, words)
+    assert (ended.returncode, ended.stdout) == (0, "1\nNone\n"), ended.stderr

@@ -148,10 +148,29 @@ def _texts(block: Iterable[ast.stmt]) -> Iterator[object]:
 def _holds(block: list[ast.stmt], wanted: ast.stmt) -> bool:
     """Whether the same compound statement, whatever its body, lies in a block or in a block in it."""
     return any(
-        (type(node) is type(wanted) and _own(node) == _own(wanted))
-        or any(_holds(inner, wanted) for _, inner in blocks_of(node))
-        for node in block
+        _is_same(node, wanted) or any(_holds(inner, wanted) for _, inner in blocks_of(node)) for node in block
     )
+
+
+def _is_same(node: ast.stmt, wanted: ast.stmt) -> bool:
+    """Whether two compound statements say the same beside their bodies, or have the same header and most of the body."""
+    if type(node) is not type(wanted):
+        return False
+    if _own(node) == _own(wanted):
+        return True
+    if (
+        header_of(node) != header_of(wanted)
+        or _has_inside(wanted, _own(node))
+        or _has_inside(node, _own(wanted))
+    ):
+        return False
+    mine, other = (Counter(_leaves(dict(blocks_of(one)).get("body", []))) for one in (wanted, node))
+    return _share(mine, other) > 0.5 and _share(other, mine) > 0.5
+
+
+def _has_inside(node: ast.stmt, own: object) -> bool:
+    """Whether one of the compound statements in the blocks of another one says this beside its body."""
+    return any(_own(part) == own or _has_inside(part, own) for _, block in blocks_of(node) for part in block)
 
 
 def _leaves(block: list[ast.stmt]) -> Iterator[object]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from daifu_bc.frontends.commands import NAMES, TABLE
 from daifu_bc.recovery.interface import HoldLike
+from daifu_bc.recovery.lookups import UNKNOWN, static_attribute
 from daifu_bc.recovery.turns import turns
 
 PATH = re.compile(r"(?:[^\W\d]\w*\.)*(?:[^\W\d]\w*)?$")
@@ -76,8 +77,8 @@ def _attributes(value: object, path: list[str], prefix: str) -> list[str]:
     """Return an object's attributes; on the way to it no property is read, for it could do anything."""
     try:
         for name in path:
-            value = inspect.getattr_static(value, name)
-            if hasattr(type(value), "__get__") and not inspect.isroutine(value):
+            value = static_attribute(value, name)
+            if value is UNKNOWN or (hasattr(type(value), "__get__") and not inspect.isroutine(value)):
                 return []
         names = dir(value)
     except Exception:  # noqa: BLE001 - a user's __dir__ may do anything

@@ -18,6 +18,7 @@ from typing import Any
 
 from daifu_bc.frontends.reader import CTRL_C, MOST_BYTES, Reader, line_mode
 from daifu_bc.recovery import signals
+from daifu_bc.recovery.telling import tell
 from daifu_bc.recovery.turns import turns
 
 #: Lines that were typed while something ran. There is one keyboard: they are for whoever is asked next.
@@ -146,7 +147,7 @@ def left_in_order(place: str, *, capable: bool) -> Iterator[None]:
         place: which thread is held, and where.
         capable: whether the terminal understands commands.
     """
-    stderr, process = sys.__stderr__, os.getpid()
+    process = os.getpid()
     descriptor, before = _settings()
     if before is None:
         yield
@@ -157,15 +158,12 @@ def left_in_order(place: str, *, capable: bool) -> Iterator[None]:
             return
         with contextlib.suppress(OSError, ValueError, termios.error):
             termios.tcsetattr(descriptor, termios.TCSANOW, before)
-            if stderr is not None:
-                # Pasting is no command any more, the cursor is seen, nothing is coloured.
-                commands = "\x1b[?2004l\x1b[?25h\x1b[0m" if capable else ""
-                print(
-                    f"{commands}\ndaifu_bc: the program has ended while {place} was still held: a daemon thread ends with"
-                    " the process. The main thread can wait for it with `join()`.",
-                    file=stderr,
-                    flush=True,
-                )
+            # Pasting is no command any more, the cursor is seen, nothing is coloured.
+            commands = "\x1b[?2004l\x1b[?25h\x1b[0m" if capable else ""
+            tell(
+                f"{commands}\ndaifu_bc: the program has ended while {place} was still held: a daemon thread ends with"
+                " the process. The main thread can wait for it with `join()`."
+            )
 
     atexit.register(at_exit)
     try:

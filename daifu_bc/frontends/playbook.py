@@ -18,7 +18,6 @@ import contextlib
 import itertools
 import os
 import re
-import sys
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +30,7 @@ from daifu_bc.recovery import journal, signals
 from daifu_bc.recovery.interface import HoldLike, Responder
 from daifu_bc.recovery.interrupts import Interruptible
 from daifu_bc.recovery.repetition import VARIABLE, limit
+from daifu_bc.recovery.telling import tell
 from daifu_bc.recovery.turns import turns
 
 #: The line at the beginning of a block that answers several holds.
@@ -67,25 +67,25 @@ class Playbook:
             self._answer(hold, next(self._counter))
 
     def _answer(self, hold: HoldLike, number: int) -> None:
-        _tell(_report(hold))
+        tell(_report(hold))
         _tell_news()
         block, endless = self._block_for(number)
         outcome = "the playbook has come to no decision"
         most = limit()
         if not block:
-            _tell(f"The playbook {self.name} has no block for this hold ({len(self.blocks)} in all).")
+            tell(f"The playbook {self.name} has no block for this hold ({len(self.blocks)} in all).")
         elif endless and most is not None and hold.repetition.again >= most:
             outcome = f"{most} retries in a row have changed nothing"
-            _tell(
+            tell(
                 f"{outcome}, so the block of line {block[0].line} is not repeated. The exception goes on."
                 f" (`repeat NUMBER`, --retry-limit or {VARIABLE} allow more.)"
             )
         else:
             problem = self._play(hold, block)
             if problem:
-                _tell(problem)
+                tell(problem)
         if hold.decision is None:
-            _tell(hold.let_go())
+            tell(hold.let_go())
             journal.done(hold, "raise", outcome=outcome)
         _tell_news()
         self._end_if_asked_to(hold)
@@ -106,20 +106,20 @@ class Playbook:
         if not name:
             return
         try:
-            _tell(hold.let_go(name))
+            tell(hold.let_go(name))
             journal.done(hold, "raise", code=name, outcome="a signal asks the program to end")
         except DaifuError as refusal:
-            _tell(f"{name} cannot go on here: {refusal}")
+            tell(f"{name} cannot go on here: {refusal}")
 
     def _play(self, hold: HoldLike, block: Sequence[Command]) -> str:
         """Run a block's words; return why it came to no decision, or an empty text."""
         line = 0
         for command in block:
             line = command.line
-            _tell("daifu> " + str(command).replace("\n", "\n...    "))
+            tell("daifu> " + str(command).replace("\n", "\n...    "))
             answer = run_command(hold, command)
             if answer.text:
-                _tell(answer.text)
+                tell(answer.text)
             _tell_news()
             if hold.decision is not None:
                 return ""
@@ -248,12 +248,4 @@ def _interrupted_after(seconds: float) -> Iterator[None]:
 
 def _tell_news() -> None:
     for text in signals.news(person=False):
-        _tell(text)
-
-
-def _tell(text: str) -> None:
-    try:
-        if sys.__stderr__ is not None:  # `print` would take stdout
-            print(text, file=sys.__stderr__, flush=True)
-    except (OSError, ValueError):  # stderr is gone; the playbook is played all the same
-        pass
+        tell(text)

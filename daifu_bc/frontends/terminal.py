@@ -21,6 +21,7 @@ from daifu_bc.frontends.values import printable
 from daifu_bc.recovery import journal, signals
 from daifu_bc.recovery.interface import HoldLike, Responder
 from daifu_bc.recovery.interrupts import Interruptible, close_to, open_sections
+from daifu_bc.recovery.telling import tell
 from daifu_bc.recovery.turns import turns
 
 PROMPT = "daifu> "
@@ -221,11 +222,7 @@ def writer() -> Writer:
 
 def write_plain(text: str, _ours: bool) -> None:
     """Print a text as it is."""
-    try:
-        if sys.__stderr__ is not None:  # `print` would take stdout
-            print(text, file=sys.__stderr__, flush=True)
-    except (OSError, ValueError):  # the terminal is gone; the reader will find out
-        pass
+    tell(text)  # if the terminal is gone, the reader will find out
 
 
 def style(line: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from types import TracebackType
 from typing import NoReturn
@@ -53,6 +54,14 @@ def clean(error: BaseException) -> None:
             waiting += members_of(link)
 
 
+def _try_to_clean(error: BaseException) -> None:
+    # A program that has put functions of its own in the place of `set` and the like must see its exception all the same.
+    try:
+        clean(error)
+    except Exception:  # noqa: BLE001 - our frames are seen, then
+        return
+
+
 def report(error: BaseException) -> None:
     """Report an exception that nobody handled as the interpreter does before it ends.
 
@@ -62,16 +71,16 @@ def report(error: BaseException) -> None:
     Raises:
         SystemExit: the program's `sys.excepthook` asks for it.
     """
-    clean(error)
+    _try_to_clean(error)
     kind, traceback = type(error), traceback_of(error)
-    vars(sys).update(last_type=kind, last_value=error, last_traceback=traceback)
+    sys.__dict__.update(last_type=kind, last_value=error, last_traceback=traceback)
     if pyversion.HAS_LAST_EXC:
         # Not before: the interpreter would not drop it when it ends, and so keep the program's objects from ending.
-        vars(sys)["last_exc"] = error
-    hook = vars(sys).get("excepthook")
+        sys.__dict__["last_exc"] = error
+    hook = sys.__dict__.get("excepthook")
     sys.audit("sys.excepthook", hook, kind, error, traceback)
     if hook is None:
-        sys.stderr.write("sys.excepthook is missing\n")
+        _say("sys.excepthook is missing\n")
         sys.__excepthook__(kind, error, traceback)
         return
     try:
@@ -82,11 +91,17 @@ def report(error: BaseException) -> None:
         in_hook = failure
     else:
         return
-    clean(in_hook)
-    sys.stderr.write("Error in sys.excepthook:\n")
+    _try_to_clean(in_hook)
+    _say("Error in sys.excepthook:\n")
     sys.__excepthook__(type(in_hook), in_hook, traceback_of(in_hook))
-    sys.stderr.write("\nOriginal exception was:\n")
+    _say("\nOriginal exception was:\n")
     sys.__excepthook__(kind, error, traceback)
+
+
+def _say(text: str) -> None:
+    # The interpreter says it where it can, and goes on where it cannot.
+    with contextlib.suppress(Exception):
+        sys.stderr.write(text)
 
 
 def end_by_interrupt(error: KeyboardInterrupt) -> NoReturn:

@@ -23,6 +23,7 @@ from daifu_bc.recovery.capture import Capture, capture
 from daifu_bc.recovery.decision import Decision, Unwinding
 from daifu_bc.recovery.hold import Hold, let_pass
 from daifu_bc.recovery.resume import Handover, Passage, note_crash, read_locals, trimmed
+from daifu_bc.recovery.telling import tell
 from daifu_bc.recovery.verdict import judge
 from daifu_bc.recovery.working import came_from_outside, room_to_work, working
 
@@ -234,13 +235,9 @@ def report(error: BaseException) -> None:
                 return
             _reported.add(place)
         journal.record("internal error", outcome=f"{type(error).__name__}: {error}")
-        if sys.__stderr__ is None:  # `print` would take stdout
-            return
-        print(
+        tell(
             f"daifu_bc: internal error, your program is not affected: {place}\n"
-            "daifu_bc: please report this; DAIFU_DISABLE=1 turns daifu_bc off.",
-            file=sys.__stderr__,
-            flush=True,
+            "daifu_bc: please report this; DAIFU_DISABLE=1 turns daifu_bc off."
         )
     except Exception:  # noqa: BLE001 - there is nobody left to be told
         pass

@@ -9,11 +9,11 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-import sys
 import time
 from collections.abc import Callable
 
 from daifu_bc.recovery.interface import FrameLike, HoldLike
+from daifu_bc.recovery.telling import tell
 
 VARIABLE = "DAIFU_JOURNAL"
 FILE_MODE = 0o600
@@ -203,14 +203,7 @@ def _tell(error: Exception, instead: str) -> None:
     if _told:
         return
     _told = True
-    try:
-        if sys.__stderr__ is None:  # `print` would take stdout
-            return
-        print(
-            f"daifu_bc: cannot write the journal {path()} ({type(error).__name__}: {error}). {instead}; the program is"
-            f" not affected. Name another file with --journal or {VARIABLE}.",
-            file=sys.__stderr__,
-            flush=True,
-        )
-    except Exception:  # noqa: BLE001 - nobody is there to be told
-        pass
+    tell(
+        f"daifu_bc: cannot write the journal {path()} ({type(error).__name__}: {error}). {instead}; the program is"
+        f" not affected. Name another file with --journal or {VARIABLE}."
+    )

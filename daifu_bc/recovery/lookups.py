@@ -55,6 +55,11 @@ _function_code: Final = FunctionType.__dict__["__code__"].__get__
 _CO_OPTIMIZED: Final = inspect.CO_OPTIMIZED
 _LOCALS_WRITE_THROUGH: Final = pyversion.LOCALS_WRITE_THROUGH
 
+# The first releases of 3.12 keep each class that `getattr_static` has looked at (gh-118013).
+_forget_classes: Final[Any] = getattr(
+    getattr(inspect, "_shadowed_dict_from_mro_tuple", None), "cache_clear", None
+)
+
 # How many references a frame's snapshot of its locals has if only the frame and we hold it.
 _ONLY_OURS: Final = 2
 
@@ -216,7 +221,16 @@ def attribute(value: object, name: str) -> object:
     plain = _as_it_is(on_class)
     if on_class is not UNKNOWN and plain is UNKNOWN:
         return UNKNOWN
-    return _as_it_is(inspect.getattr_static(value, name, UNKNOWN))
+    return _as_it_is(static_attribute(value, name))
+
+
+def static_attribute(value: object, name: str) -> object:
+    """What an attribute is where it stands, without asking a descriptor; UNKNOWN if there is none."""
+    try:
+        return inspect.getattr_static(value, name, UNKNOWN)
+    finally:
+        if _forget_classes is not None:
+            _forget_classes()
 
 
 def _as_it_is(value: object) -> object:

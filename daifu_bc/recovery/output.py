@@ -15,8 +15,10 @@ _lock: Final = threading.Lock()
 class _Router(io.TextIOBase):
     """Stands for `sys.stdout` or `sys.stderr` while actions run; afterwards it passes on what is still written to it."""
 
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._missing = not hasattr(sys, name)
+        self._stream: Any = getattr(sys, name, None)
         self._targets: dict[int, list[TextIO]] = {}
 
     def take(self, target: TextIO) -> None:
@@ -32,10 +34,14 @@ class _Router(io.TextIOBase):
             del self._targets[ident]
         return not self._targets
 
-    @property
-    def stream(self) -> Any:
-        """The stream that was there before."""
-        return self._stream
+    def leave(self) -> None:
+        """Puts back what was there before, unless the program has put something else there."""
+        if getattr(sys, self._name, None) is not self:
+            return
+        if self._missing:
+            delattr(sys, self._name)
+        else:
+            setattr(sys, self._name, self._stream)
 
     def write(self, text: str) -> int:
         targets = self._targets.get(threading.get_ident())
@@ -62,15 +68,15 @@ def captured_output(target: TextIO) -> Iterator[None]:
         yield
     finally:
         with _lock:
-            for name, router in zip(("stdout", "stderr"), routers, strict=True):
-                if router.give_back() and getattr(sys, name) is router:
-                    setattr(sys, name, router.stream)
+            for router in routers:
+                if router.give_back():
+                    router.leave()
 
 
 def _router(name: str) -> _Router:
-    present = getattr(sys, name)
+    present = getattr(sys, name, None)
     if isinstance(present, _Router):
         return present
-    router = _Router(present)
+    router = _Router(name)
     setattr(sys, name, router)
     return router

@@ -15,6 +15,7 @@ from typing import Literal, TextIO, cast
 from daifu_bc.errors import UsageError
 from daifu_bc.recovery import journal
 from daifu_bc.recovery.interface import HoldLike, Responder
+from daifu_bc.recovery.telling import tell
 from daifu_bc.recovery.working import came_from_outside, working
 
 PLAYBOOK_VARIABLE = "DAIFU_PLAYBOOK"
@@ -175,8 +176,4 @@ def _resolve(function: object) -> object:
 
 
 def _complain(text: str) -> None:
-    try:
-        if sys.__stderr__ is not None:  # `print` would take stdout
-            print(f"{text} The exception goes on.", file=sys.__stderr__, flush=True)
-    except (OSError, ValueError):  # nobody is there to be told
-        pass
+    tell(f"{text} The exception goes on.")

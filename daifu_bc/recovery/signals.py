@@ -26,6 +26,7 @@ from daifu_bc.recovery import interrupts
 from daifu_bc.recovery.arrival import later, program_runs, raise_later
 from daifu_bc.recovery.attributes import context_of, set_context, set_traceback
 from daifu_bc.recovery.dispositions import dispose, disposition, handler_of
+from daifu_bc.recovery.telling import tell
 from daifu_bc.recovery.working import working
 
 _Handler = Callable[[int, FrameType | None], Any]
@@ -196,11 +197,7 @@ def guarded() -> Iterator[None]:
 
 def _tell_rest() -> None:
     for text in news(person=False):
-        try:
-            if sys.__stderr__ is not None:  # `print` would take stdout
-                print(f"daifu_bc: {text}", file=sys.__stderr__, flush=True)
-        except (OSError, ValueError):  # nobody is there to be told
-            return
+        tell(f"daifu_bc: {text}")
 
 
 def is_held() -> bool:

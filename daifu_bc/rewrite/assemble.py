@@ -102,18 +102,23 @@ class Assembler:
             self.emit("PRECALL", arguments)
         self.emit("CALL", arguments)
 
-    def runtime(self, function: str, argument: int) -> None:
+    def runtime(self, function: str, argument: int) -> Label:
         """Calls `daifu_bc.<function>(module, item)` with the stack's item at depth `argument`; pushes the result.
 
         The module takes the slot of `self`, so that no NULL is needed, the same on every version.
+
+        Returns:
+            Where the function has been found and the call begins.
         """
         self.constant(0)
         self.constant(None)
         self.emit("IMPORT_NAME", pyversion.import_argument(self.name_index("daifu_bc")))
         self.emit("IMPORT_FROM", self.name_index(function))
+        found = self.label()
         self.emit("SWAP", 2)
         self.emit("COPY", argument + 2)
         self.call(1)
+        return found
 
     def call_top(self) -> None:
         """Calls the callable on top of the stack with no argument."""

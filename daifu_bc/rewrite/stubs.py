@@ -72,7 +72,7 @@ def _stub(asm: Assembler, region: Region, move: Label, shift: int) -> Label:
     # Stack: .., lasti, exception
     asm.emit("PUSH_EXC_INFO")
     asked = asm.label()
-    asm.runtime(INTERCEPT, 1)
+    found = asm.runtime(INTERCEPT, 1)
     told = asm.label()
     # Stack: .., lasti, saved, exception, answer
     asm.emit("COPY", 1)
@@ -102,7 +102,9 @@ def _stub(asm: Assembler, region: Region, move: Label, shift: int) -> Label:
     asm.emit("POP_EXCEPT")
     raising = asm.label()
     asm.emit("RERAISE", 1)
-    asm.protect(asked, told, guard, depth + 3)
+    # A program's own `__import__` may refuse to find the runtime: then what it says is none of the program's news.
+    asm.protect(asked, found, again, depth + 3)
+    asm.protect(found, told, guard, depth + 3)
     if region.entry is not None:
         target = region.entry.target + shift
         asm.protect(raising, asm.label(), target, region.entry.depth, lasti=region.entry.lasti)

@@ -6,6 +6,7 @@ Running programs somewhere else lets a test survive, and name, a program that ki
 from __future__ import annotations
 
 import dataclasses
+import gc
 import json
 import os
 import sys
@@ -26,6 +27,8 @@ def serve() -> None:
             description = json.loads(line)
             description["plan"] = Plan(**description["plan"])
             outcome = run(Job(**description), Path(folder))
+            # A run ends with a collection; what is there to stay, such as the engine, need not be looked through.
+            gc.freeze()
             replies.write(json.dumps(dataclasses.asdict(outcome)) + "\n")
             replies.flush()
 

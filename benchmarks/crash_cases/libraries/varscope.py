@@ -172,3 +172,28 @@ class ExponentialMovingAverage:
                     self.slots[name].lerp_(value, 1 - self.decay)
 
         return move
+
+
+def batch(
+    placeholder: Any, examples: Callable[[int], tuple[Any, int]], size: int
+) -> tuple[Operation, Operation]:
+    """Return the operations that give images and labels of a batch, which must have one shape.
+
+    Args:
+        placeholder: a buffer of the shape that each image has.
+        examples: gives image and label by their number.
+        size: how many there are in a batch.
+
+    Raises:
+        ValueError: the placeholder's shape is not known.
+    """
+    points = placeholder.numel()
+    get_default_graph().operations.append("batch")
+
+    def images(number: int) -> Any:
+        return torch.stack([examples(number * size + i)[0].reshape(points) for i in range(size)])
+
+    def labels(number: int) -> Any:
+        return torch.tensor([examples(number * size + i)[1] for i in range(size)])
+
+    return images, labels

@@ -26,7 +26,7 @@ model.add(layers.Flatten())
 model.add(layers.Dense(32, activation="relu"))
 model.add(layers.Dense(10, activation="softmax"))
 print("layers", len(model.layers))
-sgd = SGD(learning_rate=0.05, momentum=0.9)
+sgd = SGD(learning_rate=0.05, momentum=0.9)  # noqa: F821
 model.compile(optimizer=sgd, loss="categorical_crossentropy", metrics=["accuracy"])
 history = model.fit(x_train, y_train, batch_size=32, epochs=2)
 print("losses", history.history["loss"])

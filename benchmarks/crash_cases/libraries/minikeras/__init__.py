@@ -4,7 +4,7 @@ It plays the library in the crash cases: models are put together layer by layer,
 as a layer is added, and `fit` runs the training loop, checks what it is given, and calls the user back.
 """
 
-from . import callbacks, data, datasets, initializers, layers, losses, optimizers, utils
+from . import backend, callbacks, data, datasets, initializers, layers, losses, optimizers, utils
 from .models import Model, Sequential
 from .tape import GradientTape
 
@@ -12,6 +12,7 @@ __all__ = [
     "GradientTape",
     "Model",
     "Sequential",
+    "backend",
     "callbacks",
     "data",
     "datasets",

@@ -1,0 +1,109 @@
+"""Programs that change what everything stands on: the builtin functions, the standard streams."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.playing import ROOT, TIMEOUT_SECONDS, play
+
+FORBIDDING = """
+import builtins
+real = builtins.__import__
+def hook(name, *rest):
+    if name != 'sys':
+        raise ImportError(f'{name} is forbidden')
+    return real(name, *rest)
+def f():
+    return {}['k']
+def handled():
+    try:
+        f()
+    except KeyError:
+        print('handled')
+def cleaned():
+    try:
+        f()
+    finally:
+        builtins.__import__ = real
+builtins.__import__ = hook
+handled()
+try:
+    cleaned()
+except Exception as error:
+    print(repr(error), error.__context__)
+"""
+
+
+@pytest.mark.parametrize("words", [None, "raise"])
+def test_an_import_function_that_refuses(words: str | None, tmp_path: Path) -> None:
+    ended = play(tmp_path, FORBIDDING, words)
+    assert (ended.returncode, ended.stdout) == (0, "handled\nKeyError('k') None\n"), ended.stderr
+
+
+REPLACED = """
+import builtins
+def f():
+    x = {}['k']
+    return x
+def silent(*values, **options):
+    raise RuntimeError('not here')
+write = __import__('os').write
+builtins.print = silent
+write(1, f())
+"""
+
+
+def test_a_print_of_the_program_s_own(tmp_path: Path) -> None:
+    ended = play(tmp_path, REPLACED, "x = b'1'\nskip")
+    assert (ended.returncode, ended.stdout) == (0, "1"), ended.stderr
+    assert "going on at line 5: return x\n" in ended.stderr
+
+
+@pytest.mark.parametrize("name", ["id", "issubclass", "set", "vars"])
+def test_the_program_s_exception_is_seen(name: str, tmp_path: Path) -> None:
+    program = REPLACED.replace("builtins.print", f"builtins.{name}")
+    ended = play(tmp_path, program, None)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("Traceback (most recent call last):\n"), ended.stderr
+    assert ended.stderr.endswith("\nKeyError: 'k'\n"), ended.stderr
+    assert "RuntimeError" not in ended.stderr
+
+
+CRASH = "def f():\n    x = {}['k']\n    return x\n"
+
+
+def test_an_output_that_is_missing(tmp_path: Path) -> None:
+    program = f"import os, sys\n{CRASH}del sys.stdout\nx = f()\nos.write(1, b'%d %d' % (x, hasattr(sys, 'stdout')))\n"
+    ended = play(tmp_path, program, "x = 1\nskip")
+    assert (ended.returncode, ended.stdout) == (0, "1 0"), ended.stderr
+
+
+@pytest.mark.parametrize("way", ["closed", "full", "nobody reads"])
+def test_a_standard_error_that_takes_nothing(way: str, tmp_path: Path) -> None:
+    closing = "import os\nos.close(2)\n" if way == "closed" else ""
+    (tmp_path / "program.py").write_text(f"{closing}{CRASH}print(f())\n")
+    (tmp_path / "playbook").write_text("x = 1\nskip\n")
+    if way == "nobody reads":
+        reading, stderr = os.pipe()
+        os.close(reading)
+    else:
+        stderr = os.open("/dev/full" if way == "full" else os.devnull, os.O_WRONLY)
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-m", "daifu_bc", "run", "--playbook", "playbook", "program.py"],
+            cwd=tmp_path,
+            env={"PYTHONPATH": str(ROOT), "HOME": str(tmp_path)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            timeout=TIMEOUT_SECONDS,
+            check=False,
+        )
+    finally:
+        os.close(stderr)
+    assert (ended.returncode, ended.stdout) == (0, b"1\n")
