@@ -100,7 +100,9 @@ def answer(hold: Any, word: str, edit: Edit) -> None:
     if verb == "pass":
         hold.retry()
     elif verb == "skip":
-        hold.skip()
+        hold.skip(rest)
+    elif verb == "frame":
+        hold.select(rest)
     elif verb == "raise":
         hold.let_go(rest or None)
     elif verb == "return":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -97,6 +98,42 @@ def an_edit(choose: Callable[[int], int], most: int = 2) -> Case | None:
 
     expected = walked(program, plan, mend)
     return Case(program.source, plan, [["surgery", "pass"]], expected, let_go, edited.source, editor.did)
+
+
+def a_frame(choose: Callable[[int], int]) -> Case | None:
+    """A crash that is answered by a frame of its stack and how that goes on."""
+    writer = Writer(choose, clean_up=True)
+    program = writer.program(most=3)
+    plan = a_crash(choose, program)
+    if plan is None:
+        return None
+    chosen: list[tuple[int, Answer]] = []
+
+    def note(walker: Walker, frame: Frame, node: Node, error: BaseException) -> Answer:
+        number = choose(len(walker.stack) - 1)
+        chosen.append((number, _verb(writer, walker.stack[number])))
+        return RAISE
+
+    let_go = walked(program, plan, note)
+    number, answer = chosen[0]
+
+    def go_on(walker: Walker, frame: Frame, node: Node, error: BaseException) -> Answer:
+        name[:] = [walker.stack[number].function.name]
+        return dataclasses.replace(answer, frame=walker.stack[number])
+
+    name: list[str] = []
+    expected = walked(program, plan, go_on)
+    word = f"return {answer.value}" if answer.verb == "return" else answer.verb
+    return Case(program.source, plan, [[f"frame {name[0]}", word]], expected, let_go, did=[answer.verb])
+
+
+def _verb(writer: Writer, frame: Frame) -> Answer:
+    """How a frame goes on."""
+    verbs = ["pass", "skip", "return"]
+    if any(opened.node.kind in ("for", "while") and opened.block == "body" for opened in frame.open):
+        verbs += ["skip body", "skip loop"]
+    verb = writer.one_of(verbs)
+    return Answer(verb, value=writer.choose(9) if verb == "return" else None)
 
 
 def _edited(writer: Writer, program: Program, frame: Frame, most: int) -> tuple[Program, Editor]:

@@ -1,8 +1,9 @@
-"""A generated program crashes, a generated edit is made, and the run goes on: what must come of it a walker works out.
+"""A generated program crashes and goes on, in edited text or in any frame: what must come of it a walker works out.
 
 The walker runs the program by its tree, and at the crash goes on in the edited tree by the rule that the guide gives; it
 knows each statement by its identity, while the engine compares texts. What the engine refuses it may refuse, if it says
-why and the exception then is the plain program's; but it must not refuse often.
+why and the exception then is the plain program's; but it must not refuse often. A frame of the stack, and how it goes on,
+it must never refuse.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests import oracles
 from tests.oracles import Outcome, run_held
-from tests.walking.cases import Case, an_edit
+from tests.walking.cases import Case, a_frame, an_edit
 
 needs_engine = pytest.mark.skipif(oracles.needs_engine(), reason="there is no engine yet")
 
@@ -74,3 +75,39 @@ def test_few_edits_are_refused() -> None:
         refused += bool(seen.refusals)
     assert followed > 70
     assert refused * 100 <= followed * MOST_REFUSED
+
+
+@needs_engine
+@given(st.data())
+def test_any_frame_goes_on(data: st.DataObject) -> None:
+    case = a_frame(lambda most: data.draw(st.integers(0, most)))
+    assume(case is not None)
+    assert case is not None
+    note(repr(case))
+    event(case.did[0])
+    seen, found = played(case)
+    assert not found and not seen.refusals, "\n".join([*found, *seen.refusals])
+
+
+@needs_engine
+def test_frames_are_chosen_everywhere() -> None:
+    inner = outer = 0
+    verbs: set[str] = set()
+    for seed in range(80):
+        numbers = random.Random(seed)
+        case = a_frame(lambda most, numbers=numbers: numbers.randint(0, most))  # type: ignore[misc]
+        if case is None:
+            continue
+        seen, found = played(case)
+        assert not found and not seen.refusals, f"{case}\n{found}{seen.refusals}"
+        crashed = seen.failures == 1 and seen.holds == 1
+        assert crashed
+        frame = case.words[0][0].removeprefix("frame ")
+        inner += (
+            f"key={next(iter(case.plan.keys))})"
+            in case.program.partition(f"def {frame}(")[2].partition("\ndef ")[0]
+        )
+        outer += frame != "main"
+        verbs.add(case.did[0])
+    assert verbs == {"pass", "skip", "return", "skip body", "skip loop"}
+    assert 0 < inner < outer
