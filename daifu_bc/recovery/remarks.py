@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from daifu_bc.analysis.counterparts import text_of
 from daifu_bc.analysis.trees import said
@@ -52,13 +52,14 @@ def _annotations(node: Function) -> dict[str, object]:
     }
 
 
-def left_out(old: ast.Module, new: ast.Module, *, running: int) -> list[str]:
+def left_out(old: ast.Module, new: ast.Module, *, running: int, told: Collection[int] = ()) -> list[str]:
     """What has changed and is not taken: statements outside of functions, functions that are gone.
 
     Args:
         old: the text that runs.
         new: the new text.
         running: the line at which the module's own body is being run, and goes on in the new text; 0 if it is not.
+        told: lines of that body that have been told of as changed.
     """
     notes = []
     present = dict(definitions(new))
@@ -67,7 +68,11 @@ def left_out(old: ast.Module, new: ast.Module, *, running: int) -> list[str]:
         notes.append(f"gone from the text, but left as it was: {', '.join(gone)}")
     known = {text_of(node) for node in _outside(old)}
     changed = [node.lineno for node in _outside(new) if text_of(node) not in known]
-    lines = [str(line) for line in changed if not running or line < _line_in(new, old, running)]
+    lines = [
+        str(line)
+        for line in changed
+        if line not in told and (not running or line < _line_in(new, old, running))
+    ]
     if lines:
         notes.append(
             f"line {', '.join(lines)} has changed outside of functions: not taken; say it as an action"

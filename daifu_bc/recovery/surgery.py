@@ -214,7 +214,8 @@ def _plan(edit: Edit, captured: Capture | None, frames: Sequence[FrameView]) -> 
             and outside_changed(old_tree, tree)
         ):
             plan.bodies.append((body.f_code, _vaccinated(module, edit)))
-        plan.notes += left_out(old_tree, tree, running=_line_of(body, frames))
+        told = () if plan.going is None else plan.going.passed
+        plan.notes += left_out(old_tree, tree, running=_line_of(body, frames), told=told)
     return plan
 
 
