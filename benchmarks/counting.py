@@ -44,12 +44,12 @@ module[kernel](int(iterations))
 Step = tuple[str, int]
 
 
-def executed(work: Callable[[int], object], filename: str) -> list[Step]:
-    """The instructions that a call executes: function and offset of each, in the file's code only."""
+def executed(work: Callable[[int], object], filename: str | None = None) -> list[Step]:
+    """The instructions that a call executes: function and offset of each, in the file's code only if one is given."""
     steps: list[Step] = []
 
     def step(code: CodeType, offset: int) -> None:
-        if code.co_filename == filename:
+        if filename in (None, code.co_filename):
             steps.append((code.co_qualname, offset))
 
     if sys.version_info >= (3, 12):  # for the type checker

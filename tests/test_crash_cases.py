@@ -12,7 +12,7 @@ from benchmarks.crash_cases import case as cases
 from benchmarks.crash_cases import table
 from benchmarks.crash_cases.case import Case, Recovery
 from benchmarks.crash_cases.result import problems_of_programs, result, results_of
-from benchmarks.crash_cases.runner import ROOT, Run, Start
+from benchmarks.crash_cases.runner import ROOT, Run, Start, run_fixed, run_recovery
 from benchmarks.crash_cases.warm import warm
 from benchmarks.report import RESULTS
 
@@ -34,6 +34,45 @@ def test_is_recovered(case: Case, start: Start) -> None:
     assert not [problem for one in found for problem in one.problems]
     assert len(found) == len(case.recoveries)
     assert case.category == "control" or any(one.outcome == "recovered" and one.equal for one in found)
+
+
+@pytest.mark.torch
+@pytest.mark.slow
+def test_what_cannot_be_recovered_ends_in_a_clear_statement(start: Start) -> None:
+    control = next(case for case in CASES if case.category == "control")
+    again = run_recovery(control, control.recoveries[0], start)
+    assert "3 retries in a row have changed nothing, so the block of line 2 is not repeated." in again.errors
+    corrected = run_recovery(control, control.recoveries[1], start)
+    assert "has no block for this hold (1 in all).\nRuntimeError goes on" in corrected.errors
+    for run in (again, corrected):
+        assert run.errors.splitlines()[-1].startswith(
+            "RuntimeError: Error: cannot set number of interop threads"
+        )
+
+
+@pytest.mark.torch
+@pytest.mark.slow
+def test_a_retry_in_a_graph_leaves_nothing_but_a_name(start: Start) -> None:
+    """The ways A and B of case 043: the failed try has used up one name, and all else is as in the fixed program."""
+    case = next(case for case in CASES if case.name == "043")
+    fixed = run_fixed(case, start).lines
+    for recovery in case.recoveries[1:3]:
+        recovered = run_recovery(case, recovery, start).lines
+        assert [pair for pair in zip(fixed, recovered, strict=True) if pair[0] != pair[1]] == [
+            (
+                "in the checkpoint: conv1/weights/ExponentialMovingAverage",
+                "in the checkpoint: conv1/weights/ExponentialMovingAverage_1",
+            )
+        ]
+
+
+@pytest.mark.torch
+@pytest.mark.slow
+def test_a_loader_without_workers_goes_on_too(start: Start) -> None:
+    case = next(case for case in CASES if case.name == "ggnn")
+    assert "2" in case.arguments
+    found = results_of(replace(case, arguments=("--workers", "0"), recoveries=case.recoveries[:1]), start)
+    assert [(one.outcome, one.equal, one.problems) for one in found] == [("recovered", True, [])]
 
 
 def test_names_are_unique() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from daifu_bc import pyversion
 from tests.playing import play
 
@@ -136,3 +138,30 @@ def test_a_definition_is_looked_for_where_the_selected_frame_would_find_it(tmp_p
     words = "frame work\nsurgery scale <<END\ndef scale(n):\n    return n * 200\nEND\naction shapes.area = scale\ngoto 7"
     done = play(tmp_path, CALLS_A_MODULE, words)
     assert (done.stdout, done.returncode) == ("doubled 6\ndoubled 600\n600 old\n", 0), done.stderr
+
+
+SCRIPT = """
+rate = 1
+class Settings:
+    depth = 1
+def share(i):
+    return 1 / i
+for i in range(2):
+    print(rate, share(i))
+"""
+
+
+@pytest.mark.parametrize("statement", ["print(rate, share(i))", "print(rate, share(i), end='.\\n')"])
+def test_a_changed_statement_of_a_script_is_told_of_once(statement: str, tmp_path: Path) -> None:
+    """Whether the one that runs has changed or not. A class's own body is another one than that which crashed."""
+    edited = SCRIPT.replace("rate = 1", "rate = 2").replace("depth = 1", "depth = 2")
+    edited = edited.replace("1 / i", "1 / (i + 1)").replace("print(rate, share(i))", statement)
+    (tmp_path / "edited.py").write_text(edited)
+    done = play(tmp_path, SCRIPT, "frame <module>\nsurgery edited.py\npass")
+    dot = "." if "end" in statement else ""
+    assert (done.stdout, done.returncode) == (f"1 1.0{dot}\n1 0.5{dot}\n", 0), done.stderr
+    notes = [line for line in done.stderr.splitlines() if line.startswith("line ")]
+    assert notes == [
+        "line 2 changed too, and ran already: not run again by itself; `goto 2` does",
+        "line 4 has changed outside of functions: not taken; say it as an action",
+    ]

@@ -36,6 +36,7 @@ class Transfer:
         leaves: whether blocks of the running body have to be left before.
         renamed: variables that have another name in the new body, old name -> new name.
         cells: those of variables around it that the running body does not use.
+        passed: lines of changed statements that have run, and that the notes tell of.
     """
 
     flow: Flow
@@ -45,6 +46,7 @@ class Transfer:
     leaves: bool = False
     renamed: dict[str, str] = field(default_factory=dict)
     cells: dict[str, CellType] = field(default_factory=dict)
+    passed: tuple[int, ...] = ()
 
 
 def transfer(
@@ -94,7 +96,8 @@ def transfer(
             captured, flow, aligned, depths, statement, begin.place if begin else None, exits=exits
         )
         leaves = aligned.changed and len(flow.stacks[place] or ()) < depths[0]
-        return Transfer(flow, place, _notes(aligned, names, exits=exits), frozenset(), leaves, names, cells)
+        notes = _notes(aligned, names, exits=exits)
+        return Transfer(flow, place, notes, frozenset(), leaves, names, cells, tuple(aligned.passed))
     # A block is gone: it is left, and the run goes on in the one around it.
     around = next(one for one in statements_of(captured.flow).all() if one.node is aligned.anchor)
     origin = _begin_around(captured, around)
@@ -102,7 +105,8 @@ def transfer(
     place = _place(captured, flow, aligned, [depth], around, origin)
     first = Restarts(captured.flow, captured.place, captured.items, frozenset()).finally_between(origin)
     leaves = bool(first) or any(captured.flow.kind(item) == EXIT for item in captured.items[depth:])
-    return Transfer(flow, place, _notes(aligned, names), frozenset(first), leaves, names, cells)
+    notes = _notes(aligned, names)
+    return Transfer(flow, place, notes, frozenset(first), leaves, names, cells, tuple(aligned.passed))
 
 
 def _notes(aligned: Aligned, names: dict[str, str], *, exits: bool = False) -> list[str]:
