@@ -219,8 +219,7 @@ def _plan(edit: Edit, captured: Capture | None, frames: Sequence[FrameView]) -> 
             and outside_changed(old_tree, tree)
         ):
             plan.bodies.append((body.f_code, _vaccinated(module, edit)))
-        told = () if plan.going is None else plan.going.passed
-        plan.notes += left_out(old_tree, tree, running=_line_of(body, frames), told=told)
+        plan.notes += left_out(old_tree, tree, running=_line_of(body, frames), going=plan.going)
     return plan
 
 
