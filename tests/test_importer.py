@@ -143,8 +143,29 @@ def test_a_bytecode_file_without_source(project: Project) -> None:
     assert len(project.caches()) == 1
 
 
-def test_zip_files_are_left_alone(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("suffix", [".py", ".pyc"])
+def test_zip_files(suffix: str, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = project.write("zipped.py")
+    py_compile.compile(str(path), cfile=str(project.folder / "zipped.pyc"), doraise=True)
     archive = project.folder / "library.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        file.write(project.folder / f"zipped{suffix}", f"zipped{suffix}")
+    path.unlink()
+    (project.folder / "zipped.pyc").unlink()
+    monkeypatch.syspath_prepend(str(archive))
+    importer.install(project.scope)
+    module = project.load("zipped")
+    assert type(module.__loader__).__name__ == "zipimporter"
+    assert is_vaccinated(module.f)
+    assert module.f() == 3
+    importer.uninstall()
+    assert not is_vaccinated(project.load("zipped").f)
+
+
+def test_zip_files_that_are_not_covered(
+    project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    archive = tmp_path_factory.mktemp("elsewhere") / "library.zip"
     with zipfile.ZipFile(archive, "w") as file:
         file.writestr("zipped.py", "def f():\n    return len('x')\n")
     monkeypatch.syspath_prepend(str(archive))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from daifu_bc import pyversion
 from tests.playing import play
 
@@ -149,12 +151,15 @@ for i in range(2):
 """
 
 
-def test_a_changed_statement_of_a_script_is_told_of_once(tmp_path: Path) -> None:
-    """A class's own body is another one than that which crashed."""
+@pytest.mark.parametrize("statement", ["print(rate, share(i))", "print(rate, share(i), end='.\\n')"])
+def test_a_changed_statement_of_a_script_is_told_of_once(statement: str, tmp_path: Path) -> None:
+    """Whether the one that runs has changed or not. A class's own body is another one than that which crashed."""
     edited = SCRIPT.replace("rate = 1", "rate = 2").replace("depth = 1", "depth = 2")
-    (tmp_path / "edited.py").write_text(edited.replace("1 / i", "1 / (i + 1)"))
+    edited = edited.replace("1 / i", "1 / (i + 1)").replace("print(rate, share(i))", statement)
+    (tmp_path / "edited.py").write_text(edited)
     done = play(tmp_path, SCRIPT, "frame <module>\nsurgery edited.py\npass")
-    assert (done.stdout, done.returncode) == ("1 1.0\n1 0.5\n", 0), done.stderr
+    dot = "." if "end" in statement else ""
+    assert (done.stdout, done.returncode) == (f"1 1.0{dot}\n1 0.5{dot}\n", 0), done.stderr
     notes = [line for line in done.stderr.splitlines() if line.startswith("line ")]
     assert notes == [
         "line 2 changed too, and ran already: not run again by itself; `goto 2` does",

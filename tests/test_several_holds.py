@@ -187,6 +187,26 @@ def test_a_pause_in_an_action_takes_its_threads_place(start: Start) -> None:
 
 
 @pytest.mark.terminal
+def test_an_action_that_waits_for_another_held_thread(start: Start) -> None:
+    """It cannot be interrupted; the other hold can be decided all the same, and then it ends."""
+    child = start(THREE)
+    prompt(child, "`help` lists")
+    say(child, "wait_for(3)", "come: 3")
+    child.sendline("sys.__stderr__.write('r' + 'uns'); threads[1].join(); print('join' + 'ed')")
+    child.expect_exact("runs")
+    child.sendcontrol("c")
+    child.sendcontrol("c")
+    assert "hold 2, thread worker-2" in prompt(child, "`help` lists")
+    say(child, "p table", "{}")
+    child.sendline("return")
+    prompt(child, "The action raised KeyboardInterrupt; the hold stays.")
+    say(child, "p name", "'first'")
+    assert "hold 3, thread MainThread" in say(child, "return", "`help` lists")
+    child.sendline("return")
+    assert "all have ended" in end(child)
+
+
+@pytest.mark.terminal
 def test_exit_ends_all_that_are_held(start: Start) -> None:
     """They end properly, each in its own thread, and nobody is asked about them."""
     child = start(THREE)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 
-from tests.playing import ROOT, TIMEOUT_SECONDS, play
+from tests.playing import ROOT, TIMEOUT_SECONDS, play, python
 
 FORBIDDING = """
 import builtins
@@ -107,3 +108,60 @@ def test_a_standard_error_that_takes_nothing(way: str, tmp_path: Path) -> None:
     finally:
         os.close(stderr)
     assert (ended.returncode, ended.stdout) == (0, b"1\n")
+
+
+MODULES = """
+import importlib.util, sys, types
+def lazy(name):
+    spec = importlib.util.find_spec(name)
+    spec.loader = importlib.util.LazyLoader(spec.loader)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+class Refusing(types.ModuleType):
+    def __getattr__(self, name):
+        raise ImportError(name)
+    @property
+    def __dict__(self):
+        raise RuntimeError('no')
+lazy('heavy')
+sys.modules['refusing'] = Refusing('refusing')
+sys.modules['strange'] = object()
+sys.modules['none'] = None
+def f():
+    return {}['k']
+print(f())
+"""
+
+
+def test_modules_are_not_asked_what_file_they_are_from(tmp_path: Path) -> None:
+    (tmp_path / "heavy.py").write_text("print('loaded')\n")
+    edit = (
+        "p = __import__('pathlib').Path('program.py')\n!p.write_text(p.read_text().replace(\"{}['k']\", '2'))"
+    )
+    ended = play(tmp_path, MODULES, f"{edit}\nsurgery\npass")
+    assert (ended.returncode, ended.stdout) == (0, "2\n"), ended.stderr
+
+
+@pytest.mark.parametrize("module", ["refusing", "strange", "none"])
+def test_a_function_of_a_module_that_has_none(module: str, tmp_path: Path) -> None:
+    (tmp_path / "heavy.py").write_text("")
+    ended = play(tmp_path, MODULES, f"surgery {module}.g <<END\ndef g(): return 3\nEND")
+    assert f"{module}.g is no function that can be found from here." in ended.stderr
+    assert ended.stderr.endswith("KeyError: 'k'\n"), ended.stderr
+
+
+ZIPPED = "import helper\nprint(helper.f({}), helper.g({}))\n"
+HELPER = "def f(d):\n    return d['k']\ndef g(d):\n    return d['h']\n"
+
+
+def test_a_program_in_a_zip_file(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "program.zip", "w") as archive:
+        archive.writestr("__main__.py", ZIPPED)
+        archive.writestr("helper.py", HELPER)
+    words = "list\nd['k'] = 1\npass\n---\nsurgery g <<END\ndef g(d):\n    return d.get('h', 2)\nEND\npass\n"
+    (tmp_path / "playbook").write_text(words)
+    command = ["-m", "daifu_bc", "run", "--playbook", "playbook", "program.zip"]
+    ended = python(tmp_path, command, HOME=str(tmp_path))
+    assert (ended.returncode, ended.stdout) == (0, "1 2\n"), ended.stderr
+    assert "\n> 2      return d['k']\n" in ended.stderr

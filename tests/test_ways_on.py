@@ -481,6 +481,58 @@ print(run())
 #: What `COPIES` prints up to the crash.
 BEFORE = "try 0\nfinally 0\nend 0\nafter 0\nfinally 1\nend 1\n"
 
+LOOP_BEFORE_FINALLY = """\
+def again(n):
+    try:
+        i = 0
+        while i < 2:
+            1 // n
+            i += 1
+    finally:
+        print('fin', i)
+    return 5
+def known(n):
+    try:
+        i = 1 // n
+    finally:
+        print('fin', n)
+    return 5
+def inside(n):
+    try:
+        try:
+            for i in range(3):
+                try:
+                    1 // n
+                finally:
+                    print('inner', i)
+        finally:
+            print('fin')
+    finally:
+        print('outer')
+    return 6
+print(again(0))
+print(known(0))
+print(inside(0))
+"""
+
+CLAUSE_AROUND_FINALLY = """\
+import warnings
+warnings.simplefilter('error')
+def f(n):
+    try:
+        try:
+            try:
+                pass
+            finally:
+                1 // n
+        except BaseException:
+            print('a clause')
+            raise
+    finally:
+        print('fin')
+print(f(0))
+"""
+
 CASES = {
     "return through finally": (
         RETURN,
@@ -577,6 +629,16 @@ CASES = {
         CLAUSE_IN_LOOP,
         "frame in_finally\nskip\n---\nframe in_handler\nskip\n---\nframe <module>\nskip\n",
         "body\n1\nbehind\nend\n1\nbehind\nstill raised\n1\nbehind the module's loop\n",
+    ),
+    "skip a loop, and go to a line, behind which a finally follows": (
+        LOOP_BEFORE_FINALLY,
+        "skip loop\n---\ngoto 14\n---\nskip loop\n",
+        "fin 0\n5\nfin 0\n5\ninner 0\nfin\nouter\n6\n",
+    ),
+    "return from a finally, past a clause": (
+        CLAUSE_AROUND_FINALLY,
+        "return 9\n",
+        "fin\n9\n",
     ),
     "goto the end": (LOOPS, "goto 8\n", "[2, 'after']\n"),
 }

@@ -1,9 +1,9 @@
 """Vaccinating modules as they are imported.
 
-The interpreter's own two loaders for Python files give out their code vaccinated where it is in scope; whoever
-found the module, and whoever made the loader, it stays the plain loader that it was. Loaders of others (subclasses,
-zip files, pytest's rewritten tests, frozen modules) are left alone. The interpreter's cache goes on holding plain
-code; the vaccinated code has a cache of its own beside it.
+The interpreter's own loaders for Python files and zip files give out their code vaccinated where it is in scope;
+whoever found the module, and whoever made the loader, it stays the plain loader that it was. Loaders of others
+(subclasses, pytest's rewritten tests, frozen modules) are left alone. The interpreter's cache goes on holding plain
+code; the vaccinated code has a cache of its own beside it. What is in a zip file is vaccinated anew each time.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from importlib.machinery import ModuleSpec, SourceFileLoader, SourcelessFileLoad
 from importlib.util import cache_from_source
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final, TypeVar, cast
+from zipimport import zipimporter
 
 from daifu_bc.analysis import sources
 from daifu_bc.install import cache
@@ -40,9 +41,11 @@ def _without_trace(function: _Function) -> _Function:
 
 _loader: Final[Any] = SourceFileLoader
 _bytecode_loader: Final[Any] = SourcelessFileLoader
+_zip_loader: Final[Any] = zipimporter
 # That of the one is inherited; that of the other is its own.
 _plain_get_code: Callable[[SourceFileLoader, str], CodeType | None] = SourceFileLoader.get_code
 _plain_get_bytecode: Callable[[SourcelessFileLoader, str], CodeType | None] = SourcelessFileLoader.get_code
+_plain_get_zipped: Callable[[zipimporter, str], CodeType] = zipimporter.get_code
 
 
 @_without_trace
@@ -90,6 +93,27 @@ def _get_bytecode(loader: SourcelessFileLoader, fullname: str) -> CodeType | Non
     if entry is not None and not entry.packed_source:
         return entry.code
     return _keep(plain, path, cached, state, b"")
+
+
+@_without_trace
+def _get_zipped(loader: zipimporter, fullname: str) -> CodeType:
+    """Stands in for `zipimporter.get_code` in the same way.
+
+    Args:
+        loader: the zip file's.
+        fullname: the module's dotted name.
+
+    Raises:
+        ImportError: the module is not there.
+        SyntaxError: the file is no Python.
+    """
+    plain = _plain_get_zipped(loader, fullname)
+    path = loader.get_filename(fullname)
+    if type(loader) is not zipimporter or not covers(fullname, path):
+        return plain
+    if path == plain.co_filename:
+        sources.remember(path, loader.get_data(path))
+    return vaccinated(plain, path)
 
 
 def _kept(path: str, filename: str) -> tuple[str | None, cache.State | None, cache.Entry | None]:
@@ -189,6 +213,8 @@ def install(scope: Scope) -> None:
         _loader.get_code = _get_code
     if _bytecode_loader.get_code is _plain_get_bytecode:
         _bytecode_loader.get_code = _get_bytecode
+    if _zip_loader.get_code is _plain_get_zipped:
+        _zip_loader.get_code = _get_zipped
     if _read_code is None:
         _hook_runpy()
 
@@ -249,6 +275,8 @@ def uninstall() -> None:
         del _loader.get_code
     if _bytecode_loader.get_code is _get_bytecode:
         _bytecode_loader.get_code = _plain_get_bytecode
+    if _zip_loader.get_code is _get_zipped:
+        _zip_loader.get_code = _plain_get_zipped
     if _read_code is not None:
         vars(runpy)["_get_code_from_file"] = _read_code
         _read_code = None

@@ -24,6 +24,7 @@ from daifu_bc.recovery import files
 from daifu_bc.recovery.capture import Capture
 from daifu_bc.recovery.frames import FrameView
 from daifu_bc.recovery.history import Step, TextChange
+from daifu_bc.recovery.lookups import names_in_module
 from daifu_bc.recovery.replacing import in_context, with_statement
 from daifu_bc.recovery.swap import functions_with
 from daifu_bc.rewrite.barrier import pristine
@@ -267,9 +268,9 @@ def _find(
     places = [(scope, name) for scope in scopes]
     parts = wanted.split(".")
     for cut in range(len(parts) - 1, 0, -1):
-        module = sys.modules.get(".".join(parts[:cut]))
-        if module is not None:
-            places.append((vars(module), ".".join(parts[cut:])))
+        names = names_in_module(sys.modules.get(".".join(parts[:cut])))
+        if names:
+            places.append((names, ".".join(parts[cut:])))
     found = next(filter(None, itertools.starmap(_look_up, places)), None) or _nested(places)
     if found is not None:
         return found.__globals__, pristine(found.__code__).co_filename, found.__code__.co_qualname, found

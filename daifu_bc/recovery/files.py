@@ -11,6 +11,7 @@ from typing import Any
 
 from daifu_bc.analysis import sources
 from daifu_bc.errors import Refusal
+from daifu_bc.recovery.lookups import names_in_module
 
 
 def content(path: str) -> bytes:
@@ -58,7 +59,8 @@ def vaccinated(others: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     """
     wanted = {*sources.filenames(), *others}
     for module in list(sys.modules.values()):
-        name = getattr(module, "__file__", None)
-        if isinstance(name, str) and name in wanted and os.path.exists(name):
+        names = names_in_module(module)
+        name = names.get("__file__")
+        if type(name) is str and name in wanted and os.path.exists(name):
             wanted.discard(name)
-            yield name, vars(module)
+            yield name, names

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import inspect
+import warnings
 from types import CodeType
 from typing import Final, cast
 
@@ -59,9 +60,7 @@ def return_through(captured: Capture, restarts: Restarts, *, has_value: bool) ->
         store[0].body[0].targets[0].id = VALUE_NAME  # type: ignore[attr-defined]
         changed.body = [*changed.body, *(ast.copy_location(one, changed.body[-1]) for one in store)]
     ast.fix_missing_locations(edited)
-    flow = flow_of(
-        _find(compile(edited, code.co_filename, "exec", code.co_flags & FUTURES, dont_inherit=True), code)
-    )
+    flow = flow_of(_find(_compiled(edited, code), code))
     table = Statements(flow, edited)
     kinds = [captured.flow.kind(item) for item in base]
     found = [
@@ -98,6 +97,16 @@ class _Replacing(ast.NodeTransformer):
             value = ast.Name(VALUE_NAME, ast.Load()) if self._has_value else None
             return ast.copy_location(ast.Return(value), node)
         return self.generic_visit(node)
+
+
+def _compiled(edited: ast.Module, code: CodeType) -> CodeType:
+    with warnings.catch_warnings():
+        # Nobody wrote that `return`, which may stand in a `finally`; and what the program is warned of it knows.
+        warnings.simplefilter("ignore")
+        built: CodeType = compile(
+            edited, code.co_filename, "exec", code.co_flags & FUTURES, dont_inherit=True
+        )
+        return built
 
 
 def _find(module: CodeType, code: CodeType) -> CodeType:

@@ -38,11 +38,13 @@ class Step:
         texts: what it has changed in texts.
         title: what it was, in a few words.
         codes: code objects before and after, of which each function got the second in the place of the first.
+        values: by the id of the second, the values of parameters that only that one has.
     """
 
     title: str
     codes: list[tuple[CodeType, CodeType]] = field(default_factory=list)
     texts: list[TextChange] = field(default_factory=list)
+    values: dict[int, dict[str, object]] = field(default_factory=dict)
     _restore: list[Callable[[], str]] = field(default_factory=list)
 
     def give_code(

@@ -12,6 +12,7 @@ from daifu_bc.errors import BlocksFirst, Refusal
 from daifu_bc.recovery import history, journal, moving, policy, retries, signals
 from daifu_bc.recovery.answers import Verdict
 from daifu_bc.recovery.bodies import flow_of
+from daifu_bc.recovery.body_changes import BodyChanges
 from daifu_bc.recovery.capture import Capture, foresee
 from daifu_bc.recovery.decision import Decision, Unwinding
 from daifu_bc.recovery.edits import Operation
@@ -69,8 +70,7 @@ class Hold:
         self._repetition: Repetition | None = None
         self._states: dict[FrameType, retries.State] = {}
         self._acted = False
-        #: For each surgery of this hold what a frame would have gone on in without it.
-        self._undone: list[tuple[history.Step, Ways, Moved | None]] = []
+        self._changes = BodyChanges()
         self._ways = {self._held.frame: Ways(captured, exception, inner_frame(captured.frame, exception))}
 
     def close(self) -> None:
@@ -79,7 +79,7 @@ class Hold:
             return
         self.frames = []
         self.exception = _CLOSED
-        del self._held, self.selected, self.captured, self._ways, self._undone, self._states
+        del self._held, self.selected, self.captured, self._ways, self._changes, self._states
 
     @property
     def repetition(self) -> Repetition:
@@ -103,7 +103,9 @@ class Hold:
             if self._was_interrupted():
                 self._after_interruption()
                 return f"`pass` goes on {self._behind_interruption()}"
-            return f"`pass` goes on {self._ways_of_selected().where_next()}"
+            text = f"`pass` goes on {self._ways_of_selected().where_next()}"
+            note = self._changes.obstacle if self.selected is self._held else ""
+            return f"{text} ({note})" if note else text
         except Refusal as refusal:
             return f"`pass` cannot go on: {refusal}"
 
@@ -160,6 +162,8 @@ class Hold:
         view = self.selected
         known = self._ways.get(view.frame)
         if known is not None:
+            if view is self._held and self.crashed and self.interruption is None:
+                self._changes.catch_up(known)
             return known
         if self.frames.index(view) > self.frames.index(self._held):
             raise Refusal(
@@ -351,9 +355,7 @@ class Hold:
         if check:
             return result.text
         if result.going is not None:
-            if result.step is not None:
-                self._undone.append((result.step, ways, ways.moved))
-            ways.moved = Moved(result.going, result.values)
+            self._changes.move(ways, Moved(result.going, result.values), result.step)
         return f"{result.text}\n{self.where_next()}"
 
     def last_change(self) -> str:
@@ -364,9 +366,7 @@ class Hold:
     def undo(self) -> str:
         """Takes the last surgery back; a frame that would go on in its code goes on in the one before."""
         step, notes = history.undo()
-        for done, ways, moved in self._undone:
-            if done is step:
-                ways.moved = moved
+        self._changes.catch_up(self._ways[self._held.frame])
         notes += moving.follow_sentence(
             [moving.Replaced(after, pristine(before)) for before, after in step.codes], self._held.frame
         )

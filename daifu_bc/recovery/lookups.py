@@ -200,6 +200,12 @@ def has_plain_attributes(value: object) -> bool:
     return any(found is _class_dict(cls)["__getattribute__"] for cls in usual)
 
 
+def names_in_module(module: object) -> dict[str, Any]:
+    """What stands in a module, nothing for anything else; no code of its own is run, and a lazy one is not loaded."""
+    found: dict[str, Any] = _module_dict(module) if is_a(module, ModuleType) else {}
+    return found
+
+
 def attribute(value: object, name: str) -> object:
     """The attribute of a module, class or instance, if that runs no code; UNKNOWN otherwise."""
     cls = type(value)

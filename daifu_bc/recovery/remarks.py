@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from daifu_bc.analysis.counterparts import text_of
 from daifu_bc.analysis.trees import said
 from daifu_bc.recovery.capture import Capture
 from daifu_bc.recovery.edits import DEFINITIONS, definitions
+from daifu_bc.recovery.restarts import statements_of
 from daifu_bc.recovery.transfer import Transfer
 from daifu_bc.recovery.variables import without_value
 
@@ -52,14 +53,14 @@ def _annotations(node: Function) -> dict[str, object]:
     }
 
 
-def left_out(old: ast.Module, new: ast.Module, *, running: int, told: Collection[int] = ()) -> list[str]:
+def left_out(old: ast.Module, new: ast.Module, *, running: int, going: Transfer | None = None) -> list[str]:
     """What has changed and is not taken: statements outside of functions, functions that are gone.
 
     Args:
         old: the text that runs.
         new: the new text.
         running: the line at which the module's own body is being run, and goes on in the new text; 0 if it is not.
-        told: lines of that body that have been told of as changed.
+        going: where the selected frame goes on, if the new text has a place for it.
     """
     notes = []
     present = dict(definitions(new))
@@ -67,11 +68,14 @@ def left_out(old: ast.Module, new: ast.Module, *, running: int, told: Collection
     if gone:
         notes.append(f"gone from the text, but left as it was: {', '.join(gone)}")
     known = {text_of(node) for node in _outside(old)}
-    changed = [node.lineno for node in _outside(new) if text_of(node) not in known]
+    told = () if going is None else going.passed
+    here = _line_in(new, old, running) or _line_of(going)
     lines = [
-        str(line)
-        for line in changed
-        if line not in told and (not running or line < _line_in(new, old, running))
+        str(node.lineno)
+        for node in _outside(new)
+        if text_of(node) not in known
+        and node.lineno not in told
+        and (not running or (node.end_lineno or node.lineno) < here)
     ]
     if lines:
         notes.append(
@@ -85,6 +89,14 @@ def _line_in(new: ast.Module, old: ast.Module, line: int) -> int:
     around = [node for node in old.body if node.lineno <= line <= (node.end_lineno or node.lineno)]
     texts = [text_of(node) for node in around]
     return next((node.lineno for node in new.body if text_of(node) in texts), 0)
+
+
+def _line_of(going: Transfer | None) -> int:
+    """The line at which a module's own body goes on; 0 if it is another body."""
+    if going is None or going.flow.code.co_name != "<module>":
+        return 0
+    statement = statements_of(going.flow).of[going.place]
+    return 0 if statement is None or statement.node is None else statement.node.lineno
 
 
 def outside_changed(old: ast.Module, new: ast.Module) -> bool:

@@ -15,6 +15,7 @@ from daifu_bc.analysis.handlers import FINALLY, WITH_EXIT, chain, chain_from, ha
 from daifu_bc.analysis.items import INDEX, SAVED
 from daifu_bc.analysis.statements import Statement, Statements, parse
 from daifu_bc.errors import BlocksFirst, NoPoint
+from daifu_bc.recovery.finals import in_finally, in_try
 from daifu_bc.rewrite.continuation import Start
 
 _LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
@@ -276,33 +277,16 @@ class Restarts:
             for handler in chain(flow, flow.instructions[self.place].offset)
             if handler.kind == FINALLY
         }
+        if target:
+            here = {handler for handler in here if not in_finally(flow, self.statements, target, handler)}
         if target and flow.instructions[target].name == "NOP" and flow.entry(target) is None:
             # The table leaves out what cannot raise, such as the beginning of a `try` and a `pass`.
-            return {handler for handler in here if not self._in_try(target, handler)}
+            return {handler for handler in here if not in_try(flow, self.statements, target, handler)}
         if target:
             here -= {
                 handler.target for handler in chain_from(flow, flow.entry(target)) if handler.kind == FINALLY
             }
         return here
-
-    def _in_try(self, place: int, handler: int) -> bool:
-        """Whether a place lies in the blocks that a `finally` belongs to, by the statements of the program.
-
-        Args:
-            place: the place.
-            handler: where the handler begins that runs the `finally`.
-        """
-        owners = self.statements.of
-        final = next((owner for owner in owners[self.flow.index[handler] + 1 :] if owner is not None), None)
-        while final is not None:
-            around = final.parent
-            if around is not None and final.node in getattr(around.node, "finalbody", ()):
-                inner = owners[place]
-                while inner is not None and inner.parent is not around:
-                    inner = inner.parent
-                return inner is not None and inner.node not in getattr(around.node, "finalbody", ())
-            final = around
-        return False
 
     # -- goto --------------------------------------------------------------------------------------------------------
 

@@ -114,8 +114,9 @@ def operate(operation: Operation, *, check: bool) -> Result:
         for plan in plans:
             plan.edit.applied(step)
             step.codes += plan.bodies
+        step.values = {id(code): given for plan in plans for code, given in plan.given}
         history.add(step)
-        notes += _follow(before, plans, operation.frame)
+        notes += _follow(before, plans, step.values, operation.frame)
     verb = "would replace" if check else "replaced"
     names = [
         f"{name} ({len(functions)} function{'s' * (len(functions) != 1)})" for name, functions, *_ in swaps
@@ -136,9 +137,13 @@ def _say_where(plans: list[_Plan], frames: Sequence[FrameView]) -> None:
             plan.notes = [f"{os.path.basename(filename)}: {note}" for note in plan.notes]
 
 
-def _follow(before: list[tuple[CodeType, CodeType]], plans: list[_Plan], but: FrameType | None) -> list[str]:
+def _follow(
+    before: list[tuple[CodeType, CodeType]],
+    plans: list[_Plan],
+    values: dict[int, dict[str, object]],
+    but: FrameType | None,
+) -> list[str]:
     """Lets frames elsewhere go on in the new bodies; a sentence on how many there are."""
-    values = {id(code): given for plan in plans for code, given in plan.given}
     pairs = {id(old): (old, new) for old, new in [*before, *(pair for plan in plans for pair in plan.bodies)]}
     bodies = [moving.Replaced(old, pristine(new), values.get(id(new), {})) for old, new in pairs.values()]
     return moving.follow_sentence(bodies, but)
@@ -214,8 +219,7 @@ def _plan(edit: Edit, captured: Capture | None, frames: Sequence[FrameView]) -> 
             and outside_changed(old_tree, tree)
         ):
             plan.bodies.append((body.f_code, _vaccinated(module, edit)))
-        told = () if plan.going is None else plan.going.passed
-        plan.notes += left_out(old_tree, tree, running=_line_of(body, frames), told=told)
+        plan.notes += left_out(old_tree, tree, running=_line_of(body, frames), going=plan.going)
     return plan
 
 

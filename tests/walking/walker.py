@@ -236,16 +236,16 @@ class Walker:
         return letting.answer
 
     def _leave(self, frame: Frame, answer: Answer, crash: BaseException) -> None:
-        """Leave blocks; where a ``finally`` is in the way, the exception leaves those up to the outermost of them."""
+        """Leave blocks; where a ``finally`` is in the way to a loop, the exception leaves those up to the outermost."""
         leave = Leave(_LEAVING[answer.verb], answer.value)
-        inner = frame.open
-        if leave.kind != "return":
-            loops = [
-                index
-                for index, opened in enumerate(inner)
-                if opened.node.kind in ("for", "while") and opened.block == "body"
-            ]
-            inner = inner[loops[-1] + 1 :]
+        if leave.kind == "return":
+            raise leave
+        loops = [
+            index
+            for index, opened in enumerate(frame.open)
+            if opened.node.kind in ("for", "while") and opened.block == "body"
+        ]
+        inner = frame.open[loops[-1] + 1 :]
         _, letting = self._let_go[id(crash)]
         letting.finals = sum(
             opened.node.kind == "try" and opened.block != "finalbody" and "finalbody" in opened.node.blocks

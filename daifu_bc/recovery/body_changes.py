@@ -1,0 +1,74 @@
+"""What surgeries have made of the frames of a hold: its own ones, and those that are done elsewhere while it is held.
+
+Threads often crash by the same mistake. It is mended once, and each of them goes on in the new text.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from daifu_bc.analysis.statements import parse
+from daifu_bc.errors import Refusal
+from daifu_bc.recovery import history
+from daifu_bc.recovery.transfer import transfer
+from daifu_bc.recovery.ways import Moved, Ways
+from daifu_bc.rewrite.barrier import pristine
+
+
+class BodyChanges:
+    """The changes during one hold.
+
+    Attributes:
+        obstacle: why the held frame cannot go on in a body that its function has got elsewhere; empty if it can.
+    """
+
+    def __init__(self) -> None:
+        self.obstacle = ""
+        self._seen = history.steps()
+        #: For each surgery what a frame would have gone on in without it.
+        self._done: list[tuple[history.Step, Ways, Moved | None]] = []
+
+    def move(self, ways: Ways, moved: Moved, step: history.Step | None) -> None:
+        """Let a frame go on in another body.
+
+        Args:
+            ways: the frame's.
+            moved: the body.
+            step: the surgery, if something was replaced.
+        """
+        if step is not None:
+            self._done.append((step, ways, ways.moved))
+        ways.moved = moved
+
+    def catch_up(self, ways: Ways) -> None:
+        """Let the held frame go on in what its function is now.
+
+        Args:
+            ways: the frame's.
+        """
+        present = history.steps()
+        for done in reversed(self._done):
+            if not _has(present, done[0]):
+                done[1].moved = done[2]
+        self._done = [done for done in self._done if _has(present, done[0])]
+        for step in present:
+            if not _has(self._seen, step):
+                self._seen.append(step)
+                self._follow(ways, step)
+
+    def _follow(self, ways: Ways, step: history.Step) -> None:
+        for before, after in step.codes:
+            code = pristine(after)
+            if pristine(before) is not ways.flow.code or code is ways.flow.code:
+                continue
+            try:
+                to = transfer(ways.captured, code, parse(code) or ast.Module([], []))
+            except Refusal as refusal:
+                self.obstacle = f"{code.co_qualname} was replaced, and goes on here as it was: {refusal}"
+                return
+            self.obstacle = ""
+            self.move(ways, Moved(to, step.values.get(id(after), {})), step)
+
+
+def _has(steps: list[history.Step], wanted: history.Step) -> bool:
+    return any(step is wanted for step in steps)
