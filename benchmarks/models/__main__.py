@@ -62,9 +62,7 @@ def main() -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--quick", action="store_true", help="few samples: to see that it works")
-    parser.add_argument(
-        "--output", type=Path, default=report.RESULTS, metavar="FOLDER", help="of the results"
-    )
+    parser.add_argument("--output", type=Path, metavar="FOLDER", help="of the results")
     parser.add_argument("--measure", choices=MEASURES, action="append", help="only this one")
     parser.add_argument("--worker", choices=MEASURES, help=argparse.SUPPRESS)
     parser.add_argument("names", nargs="*", metavar="MODEL", help=f"{', '.join(KINDS)}; all without")

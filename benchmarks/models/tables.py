@@ -99,10 +99,10 @@ def expected(groups: dict[str, Figures]) -> Iterator[str]:
         "a checkpoint",
         "starting again",
         "best every",
-        "share lost",
-        "in place, a crash",
-        "share lost",
-        "same work lost every",
+        "share lost then",
+        "a crash in place",
+        "share lost in place",
+        "as little work is lost with one every",
         "which makes a step longer by",
     )
     for title in _titles(groups["restoring"]):
