@@ -14,6 +14,9 @@ from daifu_bc.recovery.restarts import statements_of
 class Paused(BaseException):
     """Takes a frame to its barrier, so that it can go on elsewhere."""
 
+    # A person reads it without the name of a module that means nothing to them.
+    __module__ = "builtins"
+
 
 def at_statement(frame: FrameType) -> Capture | None:
     """The frame as it would be captured, if it is about to begin a statement."""
