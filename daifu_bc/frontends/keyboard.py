@@ -175,10 +175,12 @@ def left_in_order(place: str, *, capable: bool) -> Iterator[None]:
         with contextlib.suppress(OSError, ValueError, termios.error):
             termios.tcsetattr(descriptor, termios.TCSANOW, before)
             # Pasting is no command any more, the cursor is seen, nothing is coloured.
+            others = sum(other.asks for other in turns.places()) - 1
+            more = f", and {others} more" if others > 0 else ""
             commands = "\x1b[?2004l\x1b[?25h\x1b[0m" if capable else ""
             tell(
-                f"{commands}\ndaifu_bc: the program has ended while {place} was still held: a daemon thread ends with"
-                " the process. The main thread can wait for it with `join()`."
+                f"{commands}\ndaifu_bc: the program has ended while {place} was still held{more}: a daemon thread"
+                " ends with the process. The main thread can wait for it with `join()`."
             )
 
     atexit.register(at_exit)

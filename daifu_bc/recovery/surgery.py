@@ -86,11 +86,17 @@ def operate(operation: Operation, *, check: bool) -> Result:
     """
     if operation.line is not None and operation.flow is not None and parse(operation.flow.code) is None:
         return _graft(operation, operation.flow, operation.line, check=check)
-    edits = list(edits_of(operation))
+    try:
+        edits = list(edits_of(operation))
+        plans = [_plan(edit, operation.captured, operation.frames) for edit in edits]
+        _say_where(plans, operation.frames)
+    except RecursionError:
+        raise Refusal(
+            "the text cannot be taken: something in its file is nested more deeply than can be compared",
+            remedy="Shorten what is nested, as an `elif` chain or a sum of a thousand parts.",
+        ) from None
     if not edits:
         return Result("nothing has changed")
-    plans = [_plan(edit, operation.captured, operation.frames) for edit in edits]
-    _say_where(plans, operation.frames)
     swaps = [change for plan in plans for change in plan.swaps]
     added = [(addition, plan.edit) for plan in plans for addition in plan.added]
     going = next((plan for plan in plans if plan.going is not None), None)
