@@ -212,11 +212,13 @@ def _plan(edit: Edit, captured: Capture | None, frames: Sequence[FrameView]) -> 
     if edit.old_source:
         plan.added = additions(old_tree, tree, edit.scope)
         body = _running_body(edit, captured, frames)
+        # A function that is yet to be defined will have the code that is in the body which defines it.
+        awaited = any(key not in live and "<locals>" not in key[0] for key in changed)
         if (
             body is not None
             and (captured is None or body is not captured.frame)
             and not edit.alone
-            and outside_changed(old_tree, tree)
+            and (awaited or outside_changed(old_tree, tree))
         ):
             plan.bodies.append((body.f_code, _vaccinated(module, edit)))
         plan.notes += left_out(old_tree, tree, running=_line_of(body, frames), going=plan.going)
@@ -272,8 +274,15 @@ def _transfer_unnamed(
     around = [compile_text(old, plan.edit)] if plan.edit.old_source else [view.code for view in frames]
     other = counterpart(code, around, module)
     if other is not None and saying(other) != saying(code):
-        plan.going = transfer(captured, pristine(_vaccinated(other, plan.edit)), new)
+        built = _vaccinated(other, plan.edit)
+        plan.going = transfer(captured, pristine(built), new)
         plan.notes += plan.going.notes
+        every = live_functions(captured.frame.f_globals, lambda _: True)
+        functions = [function for function in every if pristine(function.__code__) is code]
+        if functions:
+            stack = [view.frame for view in frames]
+            closures = {id(function): closure_for(function, pristine(built), stack) for function in functions}
+            plan.swaps.append((code.co_name, functions, built, closures))
 
 
 def _transfer_class(
