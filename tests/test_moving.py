@@ -165,3 +165,81 @@ def test_a_changed_statement_of_a_script_is_told_of_once(statement: str, tmp_pat
         "line 2 changed too, and ran already: not run again by itself; `goto 2` does",
         "line 4 has changed outside of functions: not taken; say it as an action",
     ]
+
+
+CALLS_WITH_ONE = """
+log = []
+def share(x):
+    return x / 0
+def work(n):
+    log.append('work')
+    result = share(n)
+    log.append(('old', result))
+    return result
+print(work(4), log)
+"""
+#: Lines of the new text: `work` begins on line 7, and calls on line 9.
+CALLS_WITH_TWO = """
+log = []
+import math
+import json
+def share(x, by):
+    return x / by
+def work(n):
+    log.append('work')
+    result = share(n, 2)
+    log.append(('new', result))
+    return result
+print(work(4), log)
+"""
+SELECTED = {
+    "pass": ("pass", "2.0 ['work', ('new', 2.0)]"),
+    "selected before": (None, "2.0 ['work', ('new', 2.0)]"),
+    "restart": ("restart", "2.0 ['work', 'work', ('new', 2.0)]"),
+    "goto the call": ("goto 9", "2.0 ['work', ('new', 2.0)]"),
+    "goto the line before": ("goto 8", "2.0 ['work', 'work', ('new', 2.0)]"),
+    "skip": ("action result = 1\nskip", "1 ['work', ('new', 1)]"),
+    "return": ("return 7", "7 ['work']"),
+}
+
+
+@pytest.mark.parametrize("case", SELECTED)
+def test_a_frame_that_is_selected_after_a_surgery_goes_on_in_the_new_text(case: str, tmp_path: Path) -> None:
+    """Its lines are those of the new text, too."""
+    words, expected = SELECTED[case]
+    (tmp_path / "edited.py").write_text(CALLS_WITH_TWO)
+    book = f"surgery edited.py\nframe work\n{words}"
+    if words is None:
+        book = "up\ndown\nsurgery edited.py\nup\npass"
+    ended = play(tmp_path, CALLS_WITH_ONE, book)
+    assert (ended.stdout, ended.returncode) == (f"{expected}\n", 0), ended.stderr
+
+
+def test_after_undo_a_selected_frame_goes_on_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "edited.py").write_text(CALLS_WITH_TWO.replace("x, by", "x, by=1"))
+    words = "surgery edited.py\nframe work\nundo\naction share = lambda x: x\naction globals().update(share=share)\ngoto 7"
+    ended = play(tmp_path, CALLS_WITH_ONE, words)
+    assert (ended.stdout, ended.returncode) == ("4 ['work', ('old', 4)]\n", 0), ended.stderr
+
+
+LATE = """
+calls = []
+def share(x):
+    calls.append(x)
+    if len(calls) == 1:
+        return x / 0
+    return 'text' if len(calls) == 2 else x
+def work(n):
+    result = len(share(n))
+    kept = 'old'
+    return result, kept
+print(work(4), calls)
+"""
+
+
+def test_a_frame_that_crashes_before_it_has_moved_moves_when_it_goes_on(tmp_path: Path) -> None:
+    """`work` waits for `share`, crashes in the same statement, and has come to no other one yet."""
+    edited = LATE.replace("'old'", "'new'").replace("x / 0", "x")
+    (tmp_path / "edited.py").write_text(edited)
+    ended = play(tmp_path, LATE, "surgery edited.py\npass\n---\npass")
+    assert (ended.stdout, ended.returncode) == ("(4, 'new') [4, 4]\n", 0), ended.stderr

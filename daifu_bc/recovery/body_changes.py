@@ -6,10 +6,12 @@ Threads often crash by the same mistake. It is mended once, and each of them goe
 from __future__ import annotations
 
 import ast
+from types import CodeType
 
 from daifu_bc.analysis.statements import parse
 from daifu_bc.errors import Refusal
 from daifu_bc.recovery import history
+from daifu_bc.recovery.bodies import flow_of
 from daifu_bc.recovery.transfer import transfer
 from daifu_bc.recovery.ways import Moved, Ways
 from daifu_bc.rewrite.barrier import pristine
@@ -20,10 +22,12 @@ class BodyChanges:
 
     Attributes:
         obstacle: why the held frame cannot go on in a body that its function has got elsewhere; empty if it can.
+        staying: by the frame's code the same of frames further out.
     """
 
     def __init__(self) -> None:
         self.obstacle = ""
+        self.staying: dict[CodeType, str] = {}
         self._seen = history.steps()
         #: For each surgery what a frame would have gone on in without it.
         self._done: list[tuple[history.Step, Ways, Moved | None]] = []
@@ -46,15 +50,39 @@ class BodyChanges:
         Args:
             ways: the frame's.
         """
+        for step in self._in_force():
+            if not _has(self._seen, step):
+                self._seen.append(step)
+                self._follow(ways, step)
+
+    def catch_up_outer(self, ways: Ways) -> None:
+        """Let a frame further out, which waits for what it has called, go on in what its function is now.
+
+        Its statement is not over, so that statement is where it goes on, whatever has changed before.
+
+        Args:
+            ways: the frame's.
+        """
+        self.staying.pop(ways.captured.code, None)
+        for step in self._in_force():
+            for before, after in step.codes:
+                code, moved = pristine(after), ways.moved
+                if pristine(before) is not ways.flow.code or code is ways.flow.code:
+                    continue
+                note = ways.move_to(flow_of(code), step.values.get(id(after)))
+                if note:
+                    self.staying[ways.captured.code] = note
+                    return
+                self._done.append((step, ways, moved))
+
+    def _in_force(self) -> list[history.Step]:
+        """The surgeries that are in force; frames are taken out of those that no longer are."""
         present = history.steps()
         for done in reversed(self._done):
             if not _has(present, done[0]):
                 done[1].moved = done[2]
         self._done = [done for done in self._done if _has(present, done[0])]
-        for step in present:
-            if not _has(self._seen, step):
-                self._seen.append(step)
-                self._follow(ways, step)
+        return present
 
     def _follow(self, ways: Ways, step: history.Step) -> None:
         for before, after in step.codes:
