@@ -73,3 +73,28 @@ def test_an_edit_of_the_lambda_that_is_held_reaches_its_function(tmp_path: Path)
     (tmp_path / "edited.py").write_text(program.replace("x / 0", "x // 2"))
     ended = play(tmp_path, program, "surgery edited.py\npass")
     assert (ended.stdout, ended.returncode) == ("2\n3\n", 0), ended.stderr
+
+
+NESTED = """
+def work(n):
+    def share(x):
+        return x
+    total = share(n) // 0
+    return total, share(n)
+print(work(4))
+"""
+
+
+def test_a_local_function_that_cannot_have_a_new_variable_does_not_stand_in_the_way(tmp_path: Path) -> None:
+    """Nothing has a cell for `scale`; `restart` defines the function anew."""
+    edited = NESTED.replace("    def share", "    scale = 3\n    def share").replace("return x", "return x * scale")
+    (tmp_path / "edited.py").write_text(edited.replace("// 0", "// 2"))
+    ended = play(tmp_path, NESTED, "surgery edited.py\nrestart")
+    assert (ended.stdout, ended.returncode) == ("(6, 12)\n", 0), ended.stderr
+    assert "work.<locals>.share is new as soon as its outer function runs again" in ended.stderr
+
+
+def test_a_local_function_of_the_running_call_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "edited.py").write_text(NESTED.replace("return x", "return x * 3").replace("// 0", "// 2"))
+    ended = play(tmp_path, NESTED, "surgery edited.py\npass")
+    assert (ended.stdout, ended.returncode) == ("(6, 12)\n", 0), ended.stderr

@@ -39,6 +39,7 @@ from daifu_bc.recovery.likeness import counterpart, ranked, saying
 from daifu_bc.recovery.remarks import around_body, left_out, outside_changed, unset
 from daifu_bc.recovery.swap import functions_with, live_functions, swap
 from daifu_bc.recovery.transfer import Transfer, transfer
+from daifu_bc.recovery.variables import renamed_around
 from daifu_bc.rewrite.barrier import pristine, vaccinate_code
 
 Key = tuple[str, int]  # qualified name, and rank among the definitions of that name in a module
@@ -197,10 +198,18 @@ def _plan(edit: Edit, captured: Capture | None, frames: Sequence[FrameView]) -> 
             plan.notes += plan.going.notes
             plan.values = given.values(captured.code, code) if given is not None else {}
             plan.notes += unset(captured, plan.going, plan.values)
+        closures: _Closures = {}
+        if functions:
+            names = renamed_around(key[0], nodes, live, new)
+            try:
+                closures = {id(function): closure_for(function, code, stack, names) for function in functions}
+            except Refusal:
+                if key == crashed or not _made_by_one_of(key[0], frames):
+                    raise
+                functions = []
         if functions and given is not None:
             plan.defaults.append((functions, given))
         if functions:
-            closures = {id(function): closure_for(function, code, stack) for function in functions}
             plan.swaps.append((key[0], functions, built, closures))
             plan.notes += around_body(key[0], nodes[0].get(key), nodes[1].get(key))
             if given is not None:
@@ -230,6 +239,12 @@ def _crashed(captured: Capture, live: dict[Key, list[CodeType]], old_tree: ast.M
     running = captured.frame.f_code
     found = next((key for key, codes in live.items() if any(code is running for code in codes)), None)
     return _key_of(captured.code, old_tree) if found is None else found
+
+
+def _made_by_one_of(name: str, frames: Sequence[FrameView]) -> bool:
+    """Whether one of the frames runs the function in which this one is defined."""
+    around, locals_, _ = name.rpartition(".<locals>.")
+    return bool(locals_) and any(view.code.co_qualname == around for view in frames)
 
 
 def _line_of(frame: FrameType | None, frames: Sequence[FrameView]) -> int:
@@ -281,7 +296,9 @@ def _transfer_unnamed(
         functions = [function for function in every if pristine(function.__code__) is code]
         if functions:
             stack = [view.frame for view in frames]
-            closures = {id(function): closure_for(function, pristine(built), stack) for function in functions}
+            closures = {
+                id(function): closure_for(function, pristine(built), stack, {}) for function in functions
+            }
             plan.swaps.append((code.co_name, functions, built, closures))
 
 
