@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 
 from benchmarks.crash_cases import case as cases
+from benchmarks.crash_cases import table
 from benchmarks.crash_cases.case import Case, Recovery
 from benchmarks.crash_cases.result import problems_of_programs, result, results_of
 from benchmarks.crash_cases.runner import ROOT, Run, Start, run_fixed, run_recovery
 from benchmarks.crash_cases.warm import warm
+from benchmarks.report import RESULTS
 
 CASES = cases.all_cases()
 
@@ -143,6 +145,59 @@ def test_what_beginning_again_would_lose(small: Case) -> None:
     assert found.checkpoint is not None
     # Nothing to begin from at the first stop; at the second 0.35 s since the checkpoint, and 0.1 s until the first step.
     assert (found.checkpoint.seconds, found.checkpoint.steps) == (0.6, 3)
+
+
+def test_the_table_and_what_is_counted(small: Case) -> None:
+    run = Run(0, ["a", "b"], [0.1, 0.2], 0.0, 0.3, "", [HELD, AGAIN])
+    good = result(small, BOOK, FIXED, run, [])
+    assert table.kinds_of_stops(
+        [good, replace(good, words=["surgery, action, pass", "frame, skip", "pass"])]
+    ) == {
+        "action": 1,
+        "action and surgery": 1,
+        "another word alone": 1,
+        "pass alone": 1,
+    }
+    assert "| small | path problem | KeyError at &lt;module>, p.py |" in table.markdown(
+        [replace(good, stops=["KeyError at <module>, p.py"])]
+    )
+    bad = replace(good, case="other", outcome="ends with KeyError", equal=False)
+    control = replace(good, case="control", category="control")
+    assert table.first_of_each([bad, good, replace(good, recovery="second"), control]) == [good]
+    assert table.summary([bad, good, control]).startswith("1 of 2 cases")
+    page = table.document(f"before\n{table.BEGIN}\nold\n{table.END}\nafter\n", [bad, good, control])
+    assert page.startswith("before\n") and page.endswith("\nafter\n") and "old" not in page
+    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| ")]
+    assert len(rows) == 3
+    assert rows[2][4:9] == ["action, pass", "yes", "yes", "2.0", "5"]
+    assert rows[2][0] == "| small"
+
+
+def test_results_are_read_as_they_were_written(small: Case, tmp_path: Path) -> None:
+    run = Run(0, ["progress", "checkpoint"], [0.01, 0.1], 0.0, 0.3, "", [HELD, AGAIN])
+    found = [result(small, BOOK, FIXED, run, []), result(small, BOOK, FIXED, Run(0, [], [], 0.0, 1, ""), [])]
+    assert found[0].checkpoint is not None
+    table.save(tmp_path, {"python": "3"}, found)
+    assert table.load(tmp_path) == found
+    assert (tmp_path / "crash_cases.md").read_text().count("| small |") == 2
+
+
+def test_the_documentation_shows_the_results() -> None:
+    """What `python -m benchmarks.crashes` has written into the page is what is in the file of results."""
+    page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert page == table.document(page, table.load(RESULTS))
+
+
+def test_figures_are_the_same_for_the_same_results(small: Case, tmp_path: Path) -> None:
+    drawing = pytest.importorskip(
+        "benchmarks.crash_cases.drawing", reason="needs matplotlib", exc_type=ImportError
+    )
+    run = Run(0, ["progress", "checkpoint"], [0.01, 0.1], 0.0, 0.3, "", [HELD, AGAIN])
+    found = [replace(result(small, BOOK, FIXED, run, []), equal=True)]
+    for folder in ("first", "second"):
+        drawing.draw(found, tmp_path / folder)
+    for name in (drawing.LOST, drawing.WORDS):
+        assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "second" / name).read_bytes()
 
 
 def test_a_case_is_checked_when_it_is_read(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.playing import play
 from tests.running import Ended
 from tests.running import run as run_program
 
@@ -1154,3 +1155,24 @@ def test_the_list_without_source_has_names_and_constants(tmp_path: Path) -> None
     ):
         assert ended.stderr.count(line + "\n") == 2
     assert "<code of <lambda>>" in ended.stderr
+
+
+CHAIN = (
+    "table = {}\ndef f(n):\n    if n == 0: y = 0\n"
+    + "".join(f"    elif n == {k}: y = {k} + table['missing']\n" for k in range(1, 1500))
+    + "    return y\nprint(f(1400))\n"
+)
+
+
+def test_a_long_chain_of_branches(tmp_path: Path) -> None:
+    ended = play(tmp_path, CHAIN, "table['missing'] = 1\npass")
+    assert (ended.returncode, ended.stdout) == (0, "1401\n"), ended.stderr
+
+
+def test_a_text_that_is_nested_too_deeply(tmp_path: Path) -> None:
+    edit = "p = __import__('pathlib').Path('program.py')\n!p.write_text(p.read_text().replace('0: y = 0', '0: y = 1'))"
+    ended = play(tmp_path, CHAIN, f"{edit}\nsurgery\npass")
+    assert "failed inside" not in ended.stderr
+    # Or there is room for it: then the run goes on, and the statement fails again.
+    assert "nested more deeply than can be compared" in ended.stderr or "replaced f" in ended.stderr
+    assert ended.stderr.endswith("KeyError: 'missing'\n"), ended.stderr

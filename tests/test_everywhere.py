@@ -87,7 +87,9 @@ print(work(4))
 
 def test_a_local_function_that_cannot_have_a_new_variable_does_not_stand_in_the_way(tmp_path: Path) -> None:
     """Nothing has a cell for `scale`; `restart` defines the function anew."""
-    edited = NESTED.replace("    def share", "    scale = 3\n    def share").replace("return x", "return x * scale")
+    edited = NESTED.replace("    def share", "    scale = 3\n    def share").replace(
+        "return x", "return x * scale"
+    )
     (tmp_path / "edited.py").write_text(edited.replace("// 0", "// 2"))
     ended = play(tmp_path, NESTED, "surgery edited.py\nrestart")
     assert (ended.stdout, ended.returncode) == ("(6, 12)\n", 0), ended.stderr
@@ -98,3 +100,12 @@ def test_a_local_function_of_the_running_call_is_replaced(tmp_path: Path) -> Non
     (tmp_path / "edited.py").write_text(NESTED.replace("return x", "return x * 3").replace("// 0", "// 2"))
     ended = play(tmp_path, NESTED, "surgery edited.py\npass")
     assert (ended.stdout, ended.returncode) == ("(6, 12)\n", 0), ended.stderr
+
+
+def test_a_local_function_whose_default_comes_from_the_running_call_does_not_stand_in_the_way(
+    tmp_path: Path,
+) -> None:
+    edited = NESTED.replace("share(x):", "share(x, by=n):").replace("return x", "return x * by")
+    (tmp_path / "edited.py").write_text(edited.replace("// 0", "// 2"))
+    ended = play(tmp_path, NESTED, "surgery edited.py\nrestart")
+    assert (ended.stdout, ended.returncode) == ("(8, 16)\n", 0), ended.stderr

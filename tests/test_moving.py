@@ -243,3 +243,28 @@ def test_a_frame_that_crashes_before_it_has_moved_moves_when_it_goes_on(tmp_path
     (tmp_path / "edited.py").write_text(edited)
     ended = play(tmp_path, LATE, "surgery edited.py\npass\n---\npass")
     assert (ended.stdout, ended.returncode) == ("(4, 'new') [4, 4]\n", 0), ended.stderr
+
+
+def test_a_finally_runs_once_behind_the_clause_in_which_a_frame_waits(tmp_path: Path) -> None:
+    # The compiler ends the clause by a jump, which cannot raise and has no barrier.
+    program = (
+        "def crash(v): return v / 0\n"
+        "def work(v): return v\n"
+        "def f():\n"
+        "    try:\n"
+        "        raise KeyError\n"
+        "    except KeyError:\n"
+        "        c = sum(crash(v) for v in (2,))\n"
+        "    finally:\n"
+        "        print('old', c)\n"
+        "    print('end')\n"
+        "f()\n"
+    )
+    action = (
+        "action text = open('program.py').read().replace('(crash(v)', '(work(v)').replace('old', 'new')\n"
+        "action written = open('program.py', 'w').write('# moved\\n' + text)\n"
+    )
+    words = f"frame f.<locals>.<genexpr>\n{action}surgery\nframe f.<locals>.<genexpr>\npass\n"
+    ended = play(tmp_path, program, words)
+    assert "another active frame goes on in the new body" in ended.stderr
+    assert ended.stdout == "new 2\nend\n", ended.stderr

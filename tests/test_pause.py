@@ -164,3 +164,10 @@ def test_nobody_to_answer_is_said(tmp_path: Path) -> None:
     program = "import daifu_bc\ntry: daifu_bc.pause()\nexcept daifu_bc.Refusal as error: print(error)\n"
     ended = play(tmp_path, program, None)
     assert "nobody would answer a pause" in ended.stdout, ended.stderr
+
+
+def test_what_a_person_reads_of_a_pause(tmp_path: Path) -> None:
+    ended = play(tmp_path, TIGHT, "why\naction stop.append(1)\npass")
+    assert ended.returncode == 0, ended.stderr
+    assert "\nPaused: asked for\n" in f"\n{ended.stderr}"
+    assert "daifu> why\nHeld, although nothing has crashed:\n  - A pause was asked for.\n" in ended.stderr

@@ -187,6 +187,26 @@ def test_a_pause_in_an_action_takes_its_threads_place(start: Start) -> None:
 
 
 @pytest.mark.terminal
+def test_an_action_that_waits_for_another_held_thread(start: Start) -> None:
+    """It cannot be interrupted; the other hold can be decided all the same, and then it ends."""
+    child = start(THREE)
+    prompt(child, "`help` lists")
+    say(child, "wait_for(3)", "come: 3")
+    child.sendline("sys.__stderr__.write('r' + 'uns'); threads[1].join(); print('join' + 'ed')")
+    child.expect_exact("runs")
+    child.sendcontrol("c")
+    child.sendcontrol("c")
+    assert "hold 2, thread worker-2" in prompt(child, "`help` lists")
+    say(child, "p table", "{}")
+    child.sendline("return")
+    prompt(child, "The action raised KeyboardInterrupt; the hold stays.")
+    say(child, "p name", "'first'")
+    assert "hold 3, thread MainThread" in say(child, "return", "`help` lists")
+    child.sendline("return")
+    assert "all have ended" in end(child)
+
+
+@pytest.mark.terminal
 def test_exit_ends_all_that_are_held(start: Start) -> None:
     """They end properly, each in its own thread, and nobody is asked about them."""
     child = start(THREE)
@@ -213,6 +233,7 @@ def divide(state, before):
         return 10 // len(state)
     finally:
         print(f"left {{before}}", flush=True)
+go = threading.Event()
 threads = [threading.Thread(target=divide, args=([], before), daemon={daemon}) for before in (0, 1)]
 for thread in threads: thread.start()
 """
@@ -234,12 +255,12 @@ def test_exit_where_the_main_thread_is_not_held(start: Start) -> None:
 
 @pytest.mark.terminal
 def test_the_main_thread_ends_while_daemon_threads_are_held(start: Start) -> None:
-    child = start(ENDS.format(root=str(ROOT), daemon=True) + "go = threading.Event(); go.wait()\n")
+    child = start(ENDS.format(root=str(ROOT), daemon=True) + "go.wait()\n")
     prompt(child, "`help` lists")
     say(child, "wait_for(2)", "come: 2")
     child.sendline("go.set(); threads[1].join()")
     text = end(child)
-    assert "was still held" in text
+    assert "was still held, and 1 more: a daemon thread ends with the process." in text
     assert child.exitstatus == 0
 
 
@@ -271,9 +292,9 @@ def divide(state):
 def alarm():
     os.kill(os.getpid(), signal.SIGALRM)
     return "rung"
+looping = threading.Event()
 thread = threading.Thread(target=lambda: print(f"thread has {{divide([])}}", flush=True), daemon=True)
 thread.start()
-looping = threading.Event()
 def main(state):
     for step in range(10 ** 6):
         looping.set()
@@ -323,10 +344,10 @@ def wait_for(count):
     return "come: " + str(count)
 def divide(state):
     return 10 // len(state)
+fork = threading.Event()
 threads = [threading.Thread(target=lambda: print(f"thread has {{divide([])}}", flush=True)) for _ in "ab"]
 for thread in threads: thread.start()
 wait_for(2)
-fork = threading.Event()
 fork.wait()
 child, terminal = pty.fork()
 if not child:

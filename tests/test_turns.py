@@ -155,6 +155,25 @@ def test_a_hold_in_an_action_stands_in_its_threads_place(turns: Turns, held: Hol
     assert turns.asking(0) == turns.places()[0].ident
 
 
+def test_the_turn_is_taken_from_one_who_is_busy(turns: Turns, held: Hold) -> None:
+    first = held(1)
+    first.wait()
+    assert first.came() == (1, None)
+    assert turns.move_on() is None
+    assert turns.goes_on_asking(first.holds[0])
+    second = held(2, 3)
+    second.wait()
+    place = turns.move_on()
+    assert place is not None
+    assert place.number == 3
+    assert second.came() == (3, None)
+    assert not turns.goes_on_asking(first.holds[0])
+    second.decide()
+    assert turns.goes_on_asking(second.holds[0])
+    second.decide()
+    assert turns.goes_on_asking(first.holds[0])
+
+
 def test_what_cannot_have_the_turn(turns: Turns, held: Hold) -> None:
     first, played = held(2), held(4, asks=False)
     hold = first.holds[0]

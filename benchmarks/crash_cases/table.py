@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,16 @@ HEAD = (
     "from the last checkpoint",
 )
 
+#: What a stop is counted as: the first of these whose words are all among its own.
+KINDS = {
+    "action and surgery": {"action", "surgery"},
+    "surgery": {"surgery"},
+    "action": {"action"},
+    "pass alone": {"pass"},
+    "another word alone": set[str](),
+}
+BEGIN, END = "<!-- crash cases: begin -->", "<!-- crash cases: end -->"
+
 
 def markdown(results: Iterable[Result]) -> str:
     """The table."""
@@ -38,7 +49,7 @@ def rows(results: Iterable[Result]) -> Iterator[str]:
         cells = (
             result.case,
             result.category,
-            "<br>".join(result.stops),
+            "<br>".join(stop.replace("<", "&lt;") for stop in result.stops),
             result.recovery,
             "<br>".join(result.words),
             "yes" if result.outcome == RECOVERED else result.outcome,
@@ -51,11 +62,39 @@ def rows(results: Iterable[Result]) -> Iterator[str]:
         yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
+def first_of_each(results: Iterable[Result]) -> list[Result]:
+    """For each case the first recovery that ended with the fixed program's output."""
+    firsts: dict[str, Result] = {}
+    for result in results:
+        if result.equal and result.category != "control":
+            firsts.setdefault(result.case, result)
+    return list(firsts.values())
+
+
+def kinds_of_stops(results: Iterable[Result]) -> Counter[str]:
+    """How many stops were answered by which words."""
+    counted: Counter[str] = Counter()
+    for result in results:
+        for words in result.words:
+            used = set(words.split(", "))
+            counted[next(name for name, needed in KINDS.items() if needed <= used)] += 1
+    return counted
+
+
+def document(page: str, results: list[Result]) -> str:
+    """A page of the documentation with these results between its two marks."""
+    before, rest = page.split(BEGIN)
+    _, after = rest.split(END)
+    return f"{before}{BEGIN}\n{summary(results)}\n\n{markdown(first_of_each(results))}{END}{after}"
+
+
 def summary(results: list[Result]) -> str:
     """How many cases are recovered, in a line."""
     cases = list(dict.fromkeys(result.case for result in results if result.category != "control"))
-    good = {result.case for result in results if result.outcome == RECOVERED and result.equal}
-    return f"{sum(name in good for name in cases)} of {len(cases)} cases recovered, with the fixed program's output."
+    stops = kinds_of_stops(first_of_each(results))
+    told = ", ".join(f"{stops[name]} by {name}" for name in KINDS if stops[name])
+    good = len(first_of_each(results))
+    return f"{good} of {len(cases)} cases are recovered, with the fixed program's output; {stops.total()} stops: {told}."
 
 
 def _compared(result: Result) -> str:
@@ -67,7 +106,11 @@ def _compared(result: Result) -> str:
 
 
 def _lost(lost: Lost | None) -> str:
-    return "no checkpoint" if lost is None else f"{lost.seconds:.1f} s, {lost.steps} steps"
+    return (
+        "no checkpoint"
+        if lost is None
+        else f"{lost.seconds:.1f} s, {lost.steps} step{'s' * (lost.steps != 1)}"
+    )
 
 
 def save(folder: Path, machine: dict[str, Any], results: list[Result]) -> None:

@@ -117,15 +117,18 @@ class Statements:
         self._ends: dict[Statement, tuple[int, int]] = {}
         self._by_line: dict[int, Statement] = {}
         if self.function is not None:
-            self._collect(self.function.body, None)
+            self._collect(self.function.body)
             self._all.sort(key=lambda known: known[0])
             self._ends = {statement: end for _, end, statement in self._all}
         self.of: list[Statement | None] = self._assign()
         self._predecessors: list[list[int]] | None = None
         self._dominators: dict[int, int] | None = None
 
-    def _collect(self, body: list[ast.stmt], parent: Statement | None) -> None:
-        for node in body:
+    def _collect(self, body: list[ast.stmt]) -> None:
+        # Not by recursion: each `elif` lies in the one before it.
+        work: list[tuple[ast.stmt, Statement | None]] = [(node, None) for node in reversed(body)]
+        while work:
+            node, parent = work.pop()
             first = node.lineno
             start = (node.lineno, node.col_offset)
             if isinstance(node, _FUNCTIONS):
@@ -136,12 +139,10 @@ class Statements:
             self._all.append((start, (node.end_lineno or first, node.end_col_offset or 0), statement))
             if isinstance(node, _FUNCTIONS):
                 continue
-            for name in ("body", "orelse", "finalbody"):
-                self._collect(getattr(node, name, []), statement)
-            for handler in getattr(node, "handlers", []):
-                self._collect(handler.body, statement)
-            for case in getattr(node, "cases", []):
-                self._collect(case.body, statement)
+            inner = [one for name in ("body", "orelse", "finalbody") for one in getattr(node, name, [])]
+            for part in (*getattr(node, "handlers", []), *getattr(node, "cases", [])):
+                inner += part.body
+            work += [(one, statement) for one in reversed(inner)]
 
     def _assign(self) -> list[Statement | None]:
         positions = list(self.flow.code.co_positions())

@@ -128,11 +128,19 @@ def run_code(hold: HoldLike, source: str, filename: str = "<action>") -> Answer:
         value = getattr(result, "value", None)
         if value is not None:
             parts.append(show(value))
+        parts += map(_unseen, getattr(result, "unseen", ()))
         return Answer("\n".join(parts), code=source)
     kind = type(result.error).__name__
     parts.append(printable(result.traceback.rstrip("\n") or kind))
     parts.append(f"The action raised {kind}; the hold stays.")
     return Answer("\n".join(parts), failed=f"the action raised {kind}", code=source)
+
+
+def _unseen(name: str) -> str:
+    return (
+        f"`{name}` is known at this prompt only; the function looks it up in its module."
+        f" `global {name}` in front, in the same action, sets it there."
+    )
 
 
 def only_looks(request: Request) -> bool:

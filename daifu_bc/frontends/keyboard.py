@@ -32,7 +32,12 @@ class TypedAhead:
 
     Args:
         reader: reads the others.
+
+    Attributes:
+        waits: whether anybody is at the prompt: what is typed is for that one.
     """
+
+    waits = False
 
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
@@ -40,7 +45,13 @@ class TypedAhead:
 
     def read(self, prompt: str) -> str:
         """Return a line; see `daifu_bc.frontends.reader.Reader`."""
-        return self.lines.pop(0) if self.lines else self.reader.read(prompt)
+        if self.lines:
+            return self.lines.pop(0)
+        TypedAhead.waits = True
+        try:
+            return self.reader.read(prompt)
+        finally:
+            TypedAhead.waits = False
 
     def close(self) -> None:
         """Let go of everything that belongs to the hold."""
@@ -79,6 +90,7 @@ def ctrl_c_interrupts(reader: TypedAhead) -> Iterator[None]:
     encoding = sys.__stdin__.encoding
 
     def watch() -> None:
+        asked = False
         with contextlib.suppress(OSError):  # the terminal is gone
             while True:
                 ready, _, _ = select.select([descriptor, ended], [], [])
@@ -86,12 +98,16 @@ def ctrl_c_interrupts(reader: TypedAhead) -> Iterator[None]:
                     ready, _, _ = select.select([ended], [], [], GRACE)
                 if ended in ready:
                     return
-                if not select.select([descriptor], [], [], 0)[0]:
+                if TypedAhead.waits or not select.select([descriptor], [], [], 0)[0]:
                     continue
                 line = os.read(descriptor, MOST_BYTES)
                 if line.endswith(CTRL_C):
                     # A hold in an action of this thread's may have passed its turn on to another one.
-                    signals.interrupt(turns.asking(ident))
+                    busy = turns.asking(ident)
+                    if asked and busy == ident and turns.move_on():
+                        continue  # it waits in C, maybe for a thread that is held
+                    asked = asked or busy == ident
+                    signals.interrupt(busy)
                 elif line:
                     reader.lines += line.decode(encoding, errors="surrogateescape").splitlines()
                 elif not os.isatty(descriptor):
@@ -159,10 +175,12 @@ def left_in_order(place: str, *, capable: bool) -> Iterator[None]:
         with contextlib.suppress(OSError, ValueError, termios.error):
             termios.tcsetattr(descriptor, termios.TCSANOW, before)
             # Pasting is no command any more, the cursor is seen, nothing is coloured.
+            others = sum(other.asks for other in turns.places()) - 1
+            more = f", and {others} more" if others > 0 else ""
             commands = "\x1b[?2004l\x1b[?25h\x1b[0m" if capable else ""
             tell(
-                f"{commands}\ndaifu_bc: the program has ended while {place} was still held: a daemon thread ends with"
-                " the process. The main thread can wait for it with `join()`."
+                f"{commands}\ndaifu_bc: the program has ended while {place} was still held{more}: a daemon thread"
+                " ends with the process. The main thread can wait for it with `join()`."
             )
 
     atexit.register(at_exit)

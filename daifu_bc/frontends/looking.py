@@ -19,6 +19,7 @@ from daifu_bc.frontends.word import (
     takes_nothing,
     whole_number,
 )
+from daifu_bc.recovery.between import Paused
 from daifu_bc.recovery.interface import FrameLike, HoldLike
 
 #: Lines that `list LINE` shows before and after it.
@@ -147,11 +148,12 @@ def _exc(hold: HoldLike, _request: Request) -> str:
 
 def _why(hold: HoldLike, _request: Request) -> str:
     verdict = hold.verdict
-    head = (
-        "Held, because nobody is going to handle the exception:"
-        if verdict.hold
-        else "Held, although somebody might handle the exception:"
-    )
+    if isinstance(hold.exception, Paused):
+        head = "Held, although nothing has crashed:"
+    elif verdict.hold:
+        head = "Held, because nobody is going to handle the exception:"
+    else:
+        head = "Held, although somebody might handle the exception:"
     reasons = [f"  - {printable(reason)}" for reason in verdict.reasons]
     return "\n".join([head, *(reasons or ["  - no handler was found in any frame further out"])])
 

@@ -7,12 +7,15 @@ from types import FrameType
 from daifu_bc.analysis.code import entry_at, exception_entries
 from daifu_bc.analysis.flow import Flow
 from daifu_bc.errors import DaifuError
-from daifu_bc.recovery.capture import Capture, foresee
+from daifu_bc.recovery.capture import Capture, foresee, leads_to_barrier
 from daifu_bc.recovery.restarts import statements_of
 
 
 class Paused(BaseException):
     """Takes a frame to its barrier, so that it can go on elsewhere."""
+
+    # A person reads it without the name of a module that means nothing to them.
+    __module__ = "builtins"
 
 
 def at_statement(frame: FrameType) -> Capture | None:
@@ -26,6 +29,9 @@ def at_statement(frame: FrameType) -> Capture | None:
     # What is raised there must find all that lies on the stack: not so while a `with` is being entered.
     entry = entry_at(exception_entries(frame.f_code.co_exceptiontable), frame.f_lasti)
     if entry is None or not entry.depth == depth == len(captured.items):
+        return None
+    # What cannot raise (a jump) has no barrier: the program's own `finally` would run first.
+    if not leads_to_barrier(frame.f_code, entry):
         return None
     return captured if statements_of(flow).is_start(place) or _is_test_again(flow, place) else None
 

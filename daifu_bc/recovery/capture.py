@@ -126,6 +126,19 @@ def foresee(frame: FrameType) -> Capture:
     return Capture(frame, flow, place, items, [flow.kind(item) for item in items])
 
 
+def leads_to_barrier(code: CodeType, entry: ExceptionEntry) -> bool:
+    """Whether an entry of the exception table of code with barriers leads to one of these.
+
+    Args:
+        code: the vaccinated code, or a continuation.
+        entry: the entry; it covers an instruction of the body.
+    """
+    known = located(code)
+    return entry.target >= (
+        known.body_end if known is not None else len(flow_of(pristine(code)).code.co_code)
+    )
+
+
 def _asked_for(flow: Flow, place: int, raised: int, mine: list[ExceptionEntry]) -> bool:
     """Whether these entries cover an instruction: the unit that CPython looks at when that raises."""
     if entry_at(mine, raised) is not None:

@@ -19,6 +19,7 @@ from daifu_bc.recovery.interrupts import Interruptible
 from daifu_bc.recovery.listing import listing
 from daifu_bc.recovery.namespace import Namespace
 from daifu_bc.recovery.output import captured_output
+from daifu_bc.recovery.unseen import unseen
 from daifu_bc.recovery.working import program_runs
 
 
@@ -31,12 +32,14 @@ class ActionResult:
         value: its value, if it was an expression.
         error: what it raised, or None.
         traceback: that error's traceback, without frames of ours.
+        unseen: names that it has assigned, and that the frame's function looks up in its module.
     """
 
     output: str
     error: BaseException | None = None
     traceback: str = ""
     value: object = None
+    unseen: tuple[str, ...] = ()
 
 
 class FrameView:
@@ -137,6 +140,7 @@ class FrameView:
         error: BaseException | None = None
         text = ""
         value: object = None
+        hidden: list[str] = []
         try:
             expression, code = _compile(source, filename)
             names = frame.f_locals
@@ -146,6 +150,7 @@ class FrameView:
                     value = eval(code, frame.f_globals, namespace)
                 else:
                     exec(code, frame.f_globals, namespace)
+                    hidden = unseen(code, self.code)
         except BaseException as raised:  # noqa: BLE001 - an action may raise what it likes; the hold stays
             text = _traceback(raised)
             # Its traceback would keep this frame alive, and this frame the error.
@@ -154,7 +159,7 @@ class FrameView:
             set_context(error, None)
         finally:
             write_locals(frame)
-        return ActionResult(output.getvalue(), error, text, value)
+        return ActionResult(output.getvalue(), error, text, value, tuple(hidden))
 
 
 def _compile(source: str, filename: str) -> tuple[bool, CodeType]:

@@ -103,7 +103,9 @@ def _compiled(edited: ast.Module, code: CodeType) -> CodeType:
     with warnings.catch_warnings():
         # Nobody wrote that `return`, which may stand in a `finally`; and what the program is warned of it knows.
         warnings.simplefilter("ignore")
-        built: CodeType = compile(edited, code.co_filename, "exec", code.co_flags & FUTURES, dont_inherit=True)
+        built: CodeType = compile(
+            edited, code.co_filename, "exec", code.co_flags & FUTURES, dont_inherit=True
+        )
         return built
 
 

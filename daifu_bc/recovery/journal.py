@@ -18,8 +18,8 @@ from daifu_bc.recovery.telling import tell
 VARIABLE = "DAIFU_JOURNAL"
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
-ATTEMPTS = 5
-PAUSE = 0.002
+#: Seconds to wait, one after the other, for the end of a line that another process may be writing; half a second in all.
+PAUSES = tuple(0.002 * 2**n for n in range(8))
 
 
 def _working_directory() -> str:
@@ -179,12 +179,15 @@ def _append(name: str, line: bytes) -> None:
 
 
 def _is_broken(name: str) -> bool:
-    """Tell whether the last line has no end. Another process's may be on its way: it grows page by page."""
-    for _ in range(ATTEMPTS):
+    """Tell whether the last line has no end. Another process's may be on its way: it grows page by page.
+
+    Its writer may have to wait for a processor between two pages.
+    """
+    for pause in PAUSES:
         if _ends_with_newline(name):
             return False
-        time.sleep(PAUSE)
-    return True
+        time.sleep(pause)
+    return not _ends_with_newline(name)
 
 
 def _ends_with_newline(name: str) -> bool:

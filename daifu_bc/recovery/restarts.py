@@ -108,9 +108,10 @@ class Restarts:
         self.flow = flow
         self.place = place
         self.held = held
-        self.bound = frozenset(name for name in flow.code.co_varnames if name in bound) - set(
-            cells_at_start(flow.code)
-        )
+        # The locals of a module or a class are those of its comprehensions (3.12+), and none has a value between
+        # statements, whatever the namespace says of their names.
+        names = flow.code.co_varnames if flow.code.co_flags & inspect.CO_OPTIMIZED else ()
+        self.bound = frozenset(name for name in names if name in bound) - set(cells_at_start(flow.code))
         self.statements = statements_of(flow)
         self.statement = self.statements.of[place]
         #: What there is to leave: a `with` whose __enter__ has failed has no exit to be called.

@@ -87,11 +87,17 @@ def operate(operation: Operation, *, check: bool) -> Result:
     """
     if operation.line is not None and operation.flow is not None and parse(operation.flow.code) is None:
         return _graft(operation, operation.flow, operation.line, check=check)
-    edits = list(edits_of(operation))
+    try:
+        edits = list(edits_of(operation))
+        plans = [_plan(edit, operation.captured, operation.frames) for edit in edits]
+        _say_where(plans, operation.frames)
+    except RecursionError:
+        raise Refusal(
+            "the text cannot be taken: something in its file is nested more deeply than can be compared",
+            remedy="Shorten what is nested, as an `elif` chain or a sum of a thousand parts.",
+        ) from None
     if not edits:
         return Result("nothing has changed")
-    plans = [_plan(edit, operation.captured, operation.frames) for edit in edits]
-    _say_where(plans, operation.frames)
     swaps = [change for plan in plans for change in plan.swaps]
     added = [(addition, plan.edit) for plan in plans for addition in plan.added]
     going = next((plan for plan in plans if plan.going is not None), None)
@@ -191,22 +197,20 @@ def _plan(edit: Edit, captured: Capture | None, frames: Sequence[FrameView]) -> 
         goes_on = captured is not None and key == crashed and _same_file(captured, edit)
         # A function that is yet to be defined gets its defaults then, from the names that are known there.
         needed = goes_on or bool(functions)
-        given = changed_defaults(nodes[0].get(key), nodes[1].get(key), edit.scope) if needed else None
+        names = renamed_around(key[0], nodes, live, new)
+        try:
+            given = changed_defaults(nodes[0].get(key), nodes[1].get(key), edit.scope) if needed else None
+            closures = {id(function): closure_for(function, code, stack, names) for function in functions}
+        except Refusal:
+            if key == crashed or not _made_by_one_of(key[0], frames):
+                raise
+            functions, given, closures = [], None, {}
         if captured is not None and goes_on:
             cells = cells_for_frame(captured, code, functions, stack)
             plan.going = transfer(captured, code, tree, cells)
             plan.notes += plan.going.notes
             plan.values = given.values(captured.code, code) if given is not None else {}
             plan.notes += unset(captured, plan.going, plan.values)
-        closures: _Closures = {}
-        if functions:
-            names = renamed_around(key[0], nodes, live, new)
-            try:
-                closures = {id(function): closure_for(function, code, stack, names) for function in functions}
-            except Refusal:
-                if key == crashed or not _made_by_one_of(key[0], frames):
-                    raise
-                functions = []
         if functions and given is not None:
             plan.defaults.append((functions, given))
         if functions:

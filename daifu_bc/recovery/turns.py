@@ -109,10 +109,12 @@ class Turns:
     def _next(self, ident: int) -> Place | None:
         """The hold whose action a thread goes on with, else the one that has waited longest."""
         outer = self._last_of(ident)
-        if outer is not None and outer.asks:
-            return outer
-        waiting = (place for place in self._places if place.asks and place.exit_code is None)
-        return next((place for place in waiting if self._last_of(place.ident) is place), None)
+        return outer if outer is not None and outer.asks else next(iter(self._waiting()), None)
+
+    def _waiting(self) -> list[Place]:
+        """The holds that may have the turn; the oldest first."""
+        asking = (place for place in self._places if place.asks and place.exit_code is None)
+        return [place for place in asking if self._last_of(place.ident) is place]
 
     def _last_of(self, ident: int) -> Place | None:
         """The innermost hold of a thread."""
@@ -184,6 +186,16 @@ class Turns:
                 )
             self._wanted = place
             return place
+
+    def move_on(self) -> Place | None:
+        """Take the turn from a hold whose action does not end, and give it to the oldest other one, if there is one."""
+        with self._changed:
+            others = [place for place in self._waiting() if place is not self._turn]
+            if not others:
+                return None
+            self._turn, self._wanted = others[0], None
+            self._changed.notify_all()
+            return others[0]
 
     def leave(self, hold: HoldLike, code: int) -> list[Place]:
         """All other holds that a person would be asked about end with an exit code, too; those.

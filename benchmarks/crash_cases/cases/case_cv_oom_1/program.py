@@ -67,7 +67,7 @@ def main():
     torch.manual_seed(args.seed)
     device = torch.device("cpu")
     save_model = True
-    train_loader = DataLoader(Digits(320, train=True), args.batch_size, shuffle=True)
+    train_loader = DataLoader(Digits(160, train=True), args.batch_size, shuffle=True)
     test_loader = DataLoader(Digits(200, train=False), 100)
     # It computes in double precision, which takes twice the place.
     model = Net().to(device, torch.float64)
