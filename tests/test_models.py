@@ -128,6 +128,24 @@ def test_speed_ups_are_told() -> None:
     assert row == "| GPT-2 | 500 / 400 | 400 / 320 | 100 / 80 | 8.0 s | 450,375 |"
 
 
+def test_a_page_without_a_place_for_the_tables_is_refused() -> None:
+    with pytest.raises(ValueError, match="models: begin"):
+        tables.document("nothing\n", {}, [])
+
+
+def test_the_page_gets_the_tables_and_keeps_the_rest() -> None:
+    machine = {
+        "python": "3.11.7 (main)",
+        "torch": "2.13.0",
+        "cpu_count": 2,
+        "load_average_while_measuring": "1 to 2",
+    }
+    page = f"before\n{tables.BEGIN}\nold\n{tables.END}\nafter\n"
+    told = tables.document(page, machine, [])
+    assert told.startswith(f"before\n{tables.BEGIN}\nCPython 3.11.7, PyTorch 2.13.0, 2 virtual cores ")
+    assert told.endswith(f"load average 1 to 2.\n{tables.END}\nafter\n")
+
+
 def gpu(*arguments: str) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.gpu", *arguments],

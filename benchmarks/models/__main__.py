@@ -1,8 +1,10 @@
 """Measure at well-known architectures: `python -m benchmarks.models [--quick] [MODEL ...]`.
 
 What a training step costs vaccinated and with checkpoints, and how long it takes from a crash to the same statement's
-running again, in place and by a restart. The tables go to standard output and, with all figures and the pictures, to
-`benchmarks/results` (`models.md`, `models.json`, `models_*.svg`); what is known of other models stays. Needs PyTorch.
+running again, in place and by a restart. The tables go to standard output and, with all figures, to `models.md` and
+`models.json` in `benchmarks/results`; what is known of other models stays. The tables in `docs/benchmarks.md` and the
+pictures in `docs/figures` are made anew, unless it was `--quick`; with `--output` the pictures alone, in that folder. Needs PyTorch;
+the pictures, matplotlib.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -59,9 +62,7 @@ def main() -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--quick", action="store_true", help="few samples: to see that it works")
-    parser.add_argument(
-        "--output", type=Path, default=report.RESULTS, metavar="FOLDER", help="of the results"
-    )
+    parser.add_argument("--output", type=Path, metavar="FOLDER", help="of the results")
     parser.add_argument("--measure", choices=MEASURES, action="append", help="only this one")
     parser.add_argument("--worker", choices=MEASURES, help=argparse.SUPPRESS)
     parser.add_argument("names", nargs="*", metavar="MODEL", help=f"{', '.join(KINDS)}; all without")
@@ -75,7 +76,10 @@ def main() -> int:
     if options.worker:
         work(options.worker, names[0], quick=options.quick)
         return 0
-    path: Path = options.output / "models.json"
+    if options.quick and not options.output:
+        options.output = Path(tempfile.mkdtemp(prefix="models-"))
+        print(f"quick figures go to {options.output}", file=sys.stderr)
+    path: Path = (options.output or report.RESULTS) / "models.json"
     machine = describe() | {"torch": importlib.metadata.version("torch")}
     figures = report.load(path)[1] if path.exists() else []
     failed = False
@@ -99,7 +103,11 @@ def main() -> int:
         return 1
     text = tables.markdown(machine, figures)
     path.with_suffix(".md").write_text(text, encoding="utf-8")
-    drawing.draw(figures, options.output)
+    documentation = FOLDER.parent / "docs"
+    drawing.draw(figures, options.output or documentation / "figures")
+    if not options.output:
+        page = documentation / "benchmarks.md"
+        page.write_text(tables.document(page.read_text(encoding="utf-8"), machine, figures), encoding="utf-8")
     print(text, end="")
     return 1 if failed else 0
 

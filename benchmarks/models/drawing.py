@@ -8,7 +8,7 @@ from typing import Any
 
 from benchmarks.figures import Figure, quartiles
 from benchmarks.models.catalogue import KINDS
-from benchmarks.models.tables import IN_PLACE, WAYS, Figures, grouped
+from benchmarks.models.tables import IN_PLACE, WAYS, Figures, grouped, spoken
 
 HEIGHT, WIDTH = 3.6, 8.0
 
@@ -26,7 +26,7 @@ def draw(figures: list[Figure], folder: Path) -> list[Path]:
     if "overhead" in groups:
         series = {f"scope {scope}": f"scope `{scope}`" for scope in ("project", "all")}
         values = {label: _values(groups["overhead"], way) for label, way in series.items()}
-        values |= {way.replace("`", "") + " steps": _values(groups["checkpoints"], way) for way in WAYS}
+        values |= {spoken(way).replace("`", ""): _values(groups["checkpoints"], way) for way in WAYS}
         drawn.append(_bars(folder / "models_overhead.svg", values, "a step, plain = 1", baseline=1.0))
     if "restoring" in groups:
         ways = (*IN_PLACE, "from a checkpoint", "from scratch")

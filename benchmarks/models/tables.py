@@ -14,8 +14,14 @@ from benchmarks.report import number, spread
 Figures = dict[str, Figure]
 WAYS = ("`torch.save`, every 1", "`torch.save`, every 10", "`async_save`, every 1", "`async_save`, every 10")
 IN_PLACE = ("`pass`", "action, `pass`", "`surgery`, `pass`")
+BEGIN, END = "<!-- models: begin -->", "<!-- models: end -->"
 #: The paper's speed-up.
 PAPER = 1372
+
+
+def spoken(way: str) -> str:
+    """A way of checkpointing as a reader is told of it."""
+    return way.replace(", every 10", " at each tenth step").replace(", every 1", " at each step")
 
 
 def grouped(figures: list[Figure]) -> dict[str, Figures]:
@@ -79,7 +85,7 @@ def instructions(figures: Figures, overheads: Figures) -> Iterator[str]:
 
 def checkpoints(figures: Figures) -> Iterator[str]:
     """Checkpoints against none."""
-    yield from _head("model", *(f"{way} steps" for way in WAYS), "plain against plain")
+    yield from _head("model", *(spoken(way) for way in WAYS), "plain against plain")
     for title in _titles(figures):
         found = [figures[f"{title}, {way}"] for way in WAYS]
         yield _row(title, *(_ratio(figure) for figure in found), _control(found[0]))
@@ -93,10 +99,10 @@ def expected(groups: dict[str, Figures]) -> Iterator[str]:
         "a checkpoint",
         "starting again",
         "best every",
-        "share lost",
-        "in place, a crash",
-        "share lost",
-        "same work lost every",
+        "share lost then",
+        "a crash in place",
+        "share lost in place",
+        "as little work is lost with one every",
         "which makes a step longer by",
     )
     for title in _titles(groups["restoring"]):
@@ -163,29 +169,50 @@ def speed_up(figures: Figures) -> Iterator[str]:
         )
 
 
-def markdown(machine: dict[str, Any], figures: list[Figure]) -> str:
-    """All tables."""
+def body(figures: list[Figure], heading: str = "##") -> list[str]:
+    """All tables, each under a heading."""
     groups = grouped(figures)
-    parts = ["# The models", ""]
-    parts += [f"- {name}: {value}" for name, value in machine.items() if value not in ("", None)]
+    parts: list[tuple[str, Iterator[str]]] = []
     if "overhead" in groups:
-        parts += ["", "## A training step: vaccinated / plain, CPU time", "", *overhead(groups["overhead"])]
-        parts += ["", "## Bytecode instructions in a step, those of PyTorch included", ""]
-        parts += instructions(groups["instructions"], groups["overhead"])
-        parts += ["", "## A training step with checkpoints / without, on the wall", ""]
-        parts += checkpoints(groups["checkpoints"])
-        parts += ["", "## The same in CPU time, without what waits for the disk", ""]
-        parts += checkpoints(groups["checkpoints CPU"])
+        parts += [
+            ("A training step: vaccinated / plain, CPU time", overhead(groups["overhead"])),
+            (
+                "Bytecode instructions in a step, those of PyTorch included",
+                instructions(groups["instructions"], groups["overhead"]),
+            ),
+            ("A training step with checkpoints / without, on the wall", checkpoints(groups["checkpoints"])),
+            ("The same in CPU time", checkpoints(groups["checkpoints CPU"])),
+        ]
     if "restoring" in groups:
         parts += [
-            "",
-            "## From a crash to the same statement's running again",
-            "",
-            *restoring(groups["restoring"]),
+            ("From a crash to the same statement's running again", restoring(groups["restoring"])),
+            ("How many times as long a restart takes", speed_up(groups["restoring"])),
         ]
-        parts += ["", "## How many times as long a restart takes", "", *speed_up(groups["restoring"])]
     if {"overhead", "restoring"} <= set(groups):
         hours = arithmetic.BETWEEN_FAILURES / 3600
-        parts += ["", f"## What is lost on the average, at a failure every {hours:.1f} hours", ""]
-        parts += expected(groups)
-    return "\n".join(parts) + "\n"
+        parts.append(
+            (f"What is lost on the average, with a failure every {hours:.1f} hours", expected(groups))
+        )
+    lines: list[str] = []
+    for title, rows in parts:
+        lines += ["", f"{heading} {title}", "", *rows]
+    return lines
+
+
+def markdown(machine: dict[str, Any], figures: list[Figure]) -> str:
+    """All tables, and the machine."""
+    head = [f"- {name}: {value}" for name, value in machine.items() if value not in ("", None)]
+    return "\n".join(["# The models", "", *head, *body(figures)]) + "\n"
+
+
+def document(text: str, machine: dict[str, Any], figures: list[Figure]) -> str:
+    """The documentation's page with the tables that it shows made anew."""
+    before, _, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not end:
+        raise ValueError(f"the page has no {BEGIN} with an {END}")
+    head = (
+        f"CPython {machine['python'].split()[0]}, PyTorch {machine['torch']}, {machine['cpu_count']} virtual cores"
+        f" that had other work to do: load average {machine['load_average_while_measuring']}."
+    )
+    return "\n".join([before + BEGIN, head, *body(figures, "###"), END]) + after
