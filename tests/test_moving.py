@@ -268,3 +268,42 @@ def test_a_finally_runs_once_behind_the_clause_in_which_a_frame_waits(tmp_path: 
     ended = play(tmp_path, program, words)
     assert "another active frame goes on in the new body" in ended.stderr
     assert ended.stdout == "new 2\nend\n", ended.stderr
+
+
+WITHIN_A_BLOCK = """
+log = []
+class Guard:
+    def __enter__(self): log.append('+')
+    def __exit__(self, *exc): log.append('-')
+def share(n):
+    return 1 // n
+def work():
+    for i in range(2):
+        with Guard():
+            log.append(share(i))
+        log.append('end')
+work()
+print(log)
+"""
+
+
+def test_a_frame_that_is_selected_after_a_surgery_leaves_a_block_that_is_gone(tmp_path: Path) -> None:
+    edited = WITHIN_A_BLOCK.replace("with Guard()", "if True").replace("1 // n", "n")
+    edited = edited.replace("        if True:\n            log", "        log")
+    (tmp_path / "edited.py").write_text(edited)
+    ended = play(tmp_path, WITHIN_A_BLOCK, "surgery edited.py\nframe work\npass")
+    assert (ended.stdout, ended.returncode) == ("['+', '-', 0, 'end', 1, 'end']\n", 0), ended.stderr
+
+
+def test_a_selected_frame_without_a_cell_for_a_new_variable_stays_and_says_so(tmp_path: Path) -> None:
+    program = (
+        "def make(k, j):\n    def work(n):\n        result = share(n)\n        return result, j\n"
+        "    def keep():\n        return k, j\n    return work, keep\n"
+        "def share(n):\n    return n / 0\nwork, keep = make(3, 1)\nprint(work(2), work(2))\n"
+    )
+    (tmp_path / "edited.py").write_text(program.replace("= share(n)", "= share(n) + k").replace("n / 0", "n"))
+    ended = play(tmp_path, program, "surgery edited.py\nframe work\npass")
+    assert (ended.stdout, ended.returncode) == ("(2, 1) (5, 1)\n", 0), ended.stderr
+    assert (
+        "(it goes on in the body that it runs: the new body uses k of the function around it" in ended.stderr
+    )

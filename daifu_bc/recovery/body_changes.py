@@ -69,10 +69,13 @@ class BodyChanges:
                 code, moved = pristine(after), ways.moved
                 if pristine(before) is not ways.flow.code or code is ways.flow.code:
                     continue
-                note = ways.move_to(flow_of(code), step.values.get(id(after)))
-                if note:
-                    self.staying[ways.captured.code] = note
-                    return
+                values = step.values.get(id(after), {})
+                if ways.move_to(flow_of(code), values):  # blocks have come or gone around the statement
+                    try:
+                        ways.moved = Moved(transfer(ways.captured, code, _text(code)), values)
+                    except Refusal as refusal:
+                        self.staying[ways.captured.code] = f"it goes on in the body that it runs: {refusal}"
+                        return
                 self._done.append((step, ways, moved))
 
     def _in_force(self) -> list[history.Step]:
@@ -90,12 +93,16 @@ class BodyChanges:
             if pristine(before) is not ways.flow.code or code is ways.flow.code:
                 continue
             try:
-                to = transfer(ways.captured, code, parse(code) or ast.Module([], []))
+                to = transfer(ways.captured, code, _text(code))
             except Refusal as refusal:
                 self.obstacle = f"{code.co_qualname} was replaced, and goes on here as it was: {refusal}"
                 return
             self.obstacle = ""
             self.move(ways, Moved(to, step.values.get(id(after), {})), step)
+
+
+def _text(code: CodeType) -> ast.Module:
+    return parse(code) or ast.Module([], [])
 
 
 def _has(steps: list[history.Step], wanted: history.Step) -> bool:
