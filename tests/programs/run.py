@@ -154,7 +154,7 @@ def run(job: Job, folder: Path, watcher: Watcher | None = None) -> Outcome:
             with _Capture() as captured:
                 outcome.result = show(_execute(code, module.__dict__))
         if captured.error is not None:
-            _describe_error(captured.error, filename, outcome)
+            _describe_error(captured.error, (filename, str(edited_path)), outcome)
             captured.error = None
         del captured
         gc.collect()
@@ -208,11 +208,11 @@ def _say(hold: Any, words: list[str], outcome: Outcome, edit: engine.Edit) -> No
         hold.let_go()
 
 
-def _describe_error(error: BaseException, filename: str, outcome: Outcome) -> None:
+def _describe_error(error: BaseException, filenames: tuple[str, ...], outcome: Outcome) -> None:
     outcome.error = _error_text(error)
-    outcome.places = _places(error.__traceback__, filename)
+    outcome.places = _places(error.__traceback__, filenames)
     for frame in traceback.extract_tb(error.__traceback__):
-        if frame.filename == filename:
+        if frame.filename in filenames:
             outcome.columns.append(
                 f"{frame.name}:{frame.lineno}:{frame.colno}-{frame.end_lineno}:{frame.end_colno}"
             )
@@ -224,9 +224,9 @@ def _describe_error(error: BaseException, filename: str, outcome: Outcome) -> No
     )
 
 
-def _places(trace: TracebackType | None, filename: str) -> list[str]:
+def _places(trace: TracebackType | None, filenames: tuple[str, ...]) -> list[str]:
     return [
-        f"{frame.name}:{frame.lineno}" for frame in traceback.extract_tb(trace) if frame.filename == filename
+        f"{frame.name}:{frame.lineno}" for frame in traceback.extract_tb(trace) if frame.filename in filenames
     ]
 
 
@@ -252,7 +252,7 @@ def _surroundings(
     def thread_ended(arguments: Any) -> None:
         outcome.thread_errors.append(_error_text(arguments.exc_value))
         if not outcome.thread_places:
-            outcome.thread_places = _places(arguments.exc_traceback, world.filename)
+            outcome.thread_places = _places(arguments.exc_traceback, (world.filename,))
 
     def unraisable(arguments: Any) -> None:
         stderr.write(f"unraisable {show(arguments.exc_value)}\n")
