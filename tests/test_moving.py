@@ -84,6 +84,8 @@ def test_frames_further_out_in_other_threads_and_waiting_ones_move(tmp_path: Pat
         str(["+", "old 0", "old 1", "new 2", "new 3", "-", "new end", False]),
         f"[1, 2, '{number}'] ['new']",
     ]
+    said = "an active frame keeps the old body: what waits cannot be watched by this Python"
+    assert (said in ended.stderr) == (not pyversion.HAS_MONITORING)
 
 
 def test_after_undo_they_take_the_old_body(tmp_path: Path) -> None:
@@ -167,6 +169,84 @@ def test_a_changed_statement_of_a_script_is_told_of_once(statement: str, tmp_pat
     ]
 
 
+CALLS_WITH_ONE = """
+log = []
+def share(x):
+    return x / 0
+def work(n):
+    log.append('work')
+    result = share(n)
+    log.append(('old', result))
+    return result
+print(work(4), log)
+"""
+#: Lines of the new text: `work` begins on line 7, and calls on line 9.
+CALLS_WITH_TWO = """
+log = []
+import math
+import json
+def share(x, by):
+    return x / by
+def work(n):
+    log.append('work')
+    result = share(n, 2)
+    log.append(('new', result))
+    return result
+print(work(4), log)
+"""
+SELECTED = {
+    "pass": ("pass", "2.0 ['work', ('new', 2.0)]"),
+    "selected before": (None, "2.0 ['work', ('new', 2.0)]"),
+    "restart": ("restart", "2.0 ['work', 'work', ('new', 2.0)]"),
+    "goto the call": ("goto 9", "2.0 ['work', ('new', 2.0)]"),
+    "goto the line before": ("goto 8", "2.0 ['work', 'work', ('new', 2.0)]"),
+    "skip": ("action result = 1\nskip", "1 ['work', ('new', 1)]"),
+    "return": ("return 7", "7 ['work']"),
+}
+
+
+@pytest.mark.parametrize("case", SELECTED)
+def test_a_frame_that_is_selected_after_a_surgery_goes_on_in_the_new_text(case: str, tmp_path: Path) -> None:
+    """Its lines are those of the new text, too."""
+    words, expected = SELECTED[case]
+    (tmp_path / "edited.py").write_text(CALLS_WITH_TWO)
+    book = f"surgery edited.py\nframe work\n{words}"
+    if words is None:
+        book = "up\ndown\nsurgery edited.py\nup\npass"
+    ended = play(tmp_path, CALLS_WITH_ONE, book)
+    assert (ended.stdout, ended.returncode) == (f"{expected}\n", 0), ended.stderr
+
+
+def test_after_undo_a_selected_frame_goes_on_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "edited.py").write_text(CALLS_WITH_TWO.replace("x, by", "x, by=1"))
+    words = "surgery edited.py\nframe work\nundo\naction share = lambda x: x\naction globals().update(share=share)\ngoto 7"
+    ended = play(tmp_path, CALLS_WITH_ONE, words)
+    assert (ended.stdout, ended.returncode) == ("4 ['work', ('old', 4)]\n", 0), ended.stderr
+
+
+LATE = """
+calls = []
+def share(x):
+    calls.append(x)
+    if len(calls) == 1:
+        return x / 0
+    return 'text' if len(calls) == 2 else x
+def work(n):
+    result = len(share(n))
+    kept = 'old'
+    return result, kept
+print(work(4), calls)
+"""
+
+
+def test_a_frame_that_crashes_before_it_has_moved_moves_when_it_goes_on(tmp_path: Path) -> None:
+    """`work` waits for `share`, crashes in the same statement, and has come to no other one yet."""
+    edited = LATE.replace("'old'", "'new'").replace("x / 0", "x")
+    (tmp_path / "edited.py").write_text(edited)
+    ended = play(tmp_path, LATE, "surgery edited.py\npass\n---\npass")
+    assert (ended.stdout, ended.returncode) == ("(4, 'new') [4, 4]\n", 0), ended.stderr
+
+
 def test_a_finally_runs_once_behind_the_clause_in_which_a_frame_waits(tmp_path: Path) -> None:
     # The compiler ends the clause by a jump, which cannot raise and has no barrier.
     program = (
@@ -190,3 +270,42 @@ def test_a_finally_runs_once_behind_the_clause_in_which_a_frame_waits(tmp_path: 
     ended = play(tmp_path, program, words)
     assert "another active frame goes on in the new body" in ended.stderr
     assert ended.stdout == "new 2\nend\n", ended.stderr
+
+
+WITHIN_A_BLOCK = """
+log = []
+class Guard:
+    def __enter__(self): log.append('+')
+    def __exit__(self, *exc): log.append('-')
+def share(n):
+    return 1 // n
+def work():
+    for i in range(2):
+        with Guard():
+            log.append(share(i))
+        log.append('end')
+work()
+print(log)
+"""
+
+
+def test_a_frame_that_is_selected_after_a_surgery_leaves_a_block_that_is_gone(tmp_path: Path) -> None:
+    edited = WITHIN_A_BLOCK.replace("with Guard()", "if True").replace("1 // n", "n")
+    edited = edited.replace("        if True:\n            log", "        log")
+    (tmp_path / "edited.py").write_text(edited)
+    ended = play(tmp_path, WITHIN_A_BLOCK, "surgery edited.py\nframe work\npass")
+    assert (ended.stdout, ended.returncode) == ("['+', '-', 0, 'end', 1, 'end']\n", 0), ended.stderr
+
+
+def test_a_selected_frame_without_a_cell_for_a_new_variable_stays_and_says_so(tmp_path: Path) -> None:
+    program = (
+        "def make(k, j):\n    def work(n):\n        result = share(n)\n        return result, j\n"
+        "    def keep():\n        return k, j\n    return work, keep\n"
+        "def share(n):\n    return n / 0\nwork, keep = make(3, 1)\nprint(work(2), work(2))\n"
+    )
+    (tmp_path / "edited.py").write_text(program.replace("= share(n)", "= share(n) + k").replace("n / 0", "n"))
+    ended = play(tmp_path, program, "surgery edited.py\nframe work\npass")
+    assert (ended.stdout, ended.returncode) == ("(2, 1) (5, 1)\n", 0), ended.stderr
+    assert (
+        "(it goes on in the body that it runs: the new body uses k of the function around it" in ended.stderr
+    )

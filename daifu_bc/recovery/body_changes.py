@@ -6,10 +6,12 @@ Threads often crash by the same mistake. It is mended once, and each of them goe
 from __future__ import annotations
 
 import ast
+from types import CodeType
 
 from daifu_bc.analysis.statements import parse
 from daifu_bc.errors import Refusal
 from daifu_bc.recovery import history
+from daifu_bc.recovery.bodies import flow_of
 from daifu_bc.recovery.transfer import transfer
 from daifu_bc.recovery.ways import Moved, Ways
 from daifu_bc.rewrite.barrier import pristine
@@ -20,10 +22,12 @@ class BodyChanges:
 
     Attributes:
         obstacle: why the held frame cannot go on in a body that its function has got elsewhere; empty if it can.
+        staying: by the frame's code the same of frames further out.
     """
 
     def __init__(self) -> None:
         self.obstacle = ""
+        self.staying: dict[CodeType, str] = {}
         self._seen = history.steps()
         #: For each surgery what a frame would have gone on in without it.
         self._done: list[tuple[history.Step, Ways, Moved | None]] = []
@@ -46,15 +50,42 @@ class BodyChanges:
         Args:
             ways: the frame's.
         """
+        for step in self._in_force():
+            if not _has(self._seen, step):
+                self._seen.append(step)
+                self._follow(ways, step)
+
+    def catch_up_outer(self, ways: Ways) -> None:
+        """Let a frame further out, which waits for what it has called, go on in what its function is now.
+
+        Its statement is not over, so that statement is where it goes on, whatever has changed before.
+
+        Args:
+            ways: the frame's.
+        """
+        self.staying.pop(ways.captured.code, None)
+        for step in self._in_force():
+            for before, after in step.codes:
+                code, moved = pristine(after), ways.moved
+                if pristine(before) is not ways.flow.code or code is ways.flow.code:
+                    continue
+                values = step.values.get(id(after), {})
+                if ways.move_to(flow_of(code), values):  # blocks have come or gone around the statement
+                    try:
+                        ways.moved = Moved(transfer(ways.captured, code, _text(code)), values)
+                    except Refusal as refusal:
+                        self.staying[ways.captured.code] = f"it goes on in the body that it runs: {refusal}"
+                        return
+                self._done.append((step, ways, moved))
+
+    def _in_force(self) -> list[history.Step]:
+        """The surgeries that are in force; frames are taken out of those that no longer are."""
         present = history.steps()
         for done in reversed(self._done):
             if not _has(present, done[0]):
                 done[1].moved = done[2]
         self._done = [done for done in self._done if _has(present, done[0])]
-        for step in present:
-            if not _has(self._seen, step):
-                self._seen.append(step)
-                self._follow(ways, step)
+        return present
 
     def _follow(self, ways: Ways, step: history.Step) -> None:
         for before, after in step.codes:
@@ -62,12 +93,16 @@ class BodyChanges:
             if pristine(before) is not ways.flow.code or code is ways.flow.code:
                 continue
             try:
-                to = transfer(ways.captured, code, parse(code) or ast.Module([], []))
+                to = transfer(ways.captured, code, _text(code))
             except Refusal as refusal:
                 self.obstacle = f"{code.co_qualname} was replaced, and goes on here as it was: {refusal}"
                 return
             self.obstacle = ""
             self.move(ways, Moved(to, step.values.get(id(after), {})), step)
+
+
+def _text(code: CodeType) -> ast.Module:
+    return parse(code) or ast.Module([], [])
 
 
 def _has(steps: list[history.Step], wanted: history.Step) -> bool:

@@ -7,7 +7,7 @@ import functools
 import gc
 import operator
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import CellType, CodeType, FrameType, FunctionType
 from typing import Any, TypeVar
 
@@ -22,18 +22,21 @@ _set_closure.argtypes = (ctypes.py_object, ctypes.py_object)
 _set_closure.restype = ctypes.c_int
 
 
-def closure_for(function: FunctionType, code: CodeType, frames: Sequence[FrameType]) -> tuple[CellType, ...]:
+def closure_for(
+    function: FunctionType, code: CodeType, frames: Sequence[FrameType], names: Mapping[str, str]
+) -> tuple[CellType, ...]:
     """The closure of a function when it has got other code.
 
     Args:
         function: a function that runs the old code.
         code: the new code.
         frames: frames on the stack; one may be that in which the function was made.
+        names: variables of the functions around it that have another name in the new text, old name -> new name.
 
     Raises:
         Refusal: a cell cannot be had.
     """
-    known = cells_of(function)
+    known = {names.get(name, name): cell for name, cell in cells_of(function).items()}
     # Not out of a generator: the search among all objects must not see a tuple that is being built.
     cells = [known[name] if name in known else _found(function, name, frames) for name in code.co_freevars]
     return tuple(cells)

@@ -103,8 +103,10 @@ class Hold:
             if self._was_interrupted():
                 self._after_interruption()
                 return f"`pass` goes on {self._behind_interruption()}"
-            text = f"`pass` goes on {self._ways_of_selected().where_next()}"
-            note = self._changes.obstacle if self.selected is self._held else ""
+            ways, changes = self._ways_of_selected(), self._changes
+            text = f"`pass` goes on {ways.where_next()}"
+            outer = changes.staying.get(ways.captured.code, "")
+            note = changes.obstacle if self.selected is self._held else outer
             return f"{text} ({note})" if note else text
         except Refusal as refusal:
             return f"`pass` cannot go on: {refusal}"
@@ -162,7 +164,9 @@ class Hold:
         view = self.selected
         known = self._ways.get(view.frame)
         if known is not None:
-            if view is self._held and self.crashed and self.interruption is None:
+            if view is not self._held:
+                self._changes.catch_up_outer(known)
+            elif self.crashed and self.interruption is None:
                 self._changes.catch_up(known)
             return known
         if self.frames.index(view) > self.frames.index(self._held):
@@ -183,6 +187,7 @@ class Hold:
             assert called.f_back is not None
             called = called.f_back
         made = self._ways[view.frame] = Ways(foresee(view.frame), self.exception, called)
+        self._changes.catch_up_outer(made)
         return made
 
     def _decide(self, choose: Callable[[Ways], Way]) -> str:

@@ -52,7 +52,7 @@ _moves: dict[int, Replaced] = {}
 _watch: CodeWatch | None = None
 
 
-def follow(bodies: Iterable[Replaced], *, but: FrameType | None = None) -> int:
+def follow(bodies: Iterable[Replaced], *, but: FrameType | None = None) -> tuple[int, int]:
     """Lets the frames that run old bodies go on in the new ones.
 
     Args:
@@ -60,7 +60,7 @@ def follow(bodies: Iterable[Replaced], *, but: FrameType | None = None) -> int:
         but: a frame that goes on in another way.
 
     Returns:
-        How many frames are waited for.
+        How many frames are waited for, and how many others cannot be: on 3.11 those that are suspended.
     """
     global _watch
     known = {
@@ -70,7 +70,7 @@ def follow(bodies: Iterable[Replaced], *, but: FrameType | None = None) -> int:
         if all(statements_of(flow_of(code)).function for code in (pristine(body.old), body.new))
     }
     if not known:
-        return 0
+        return 0, 0
     with _lock:
         for body in known.values():
             for key, before in list(_moves.items()):
@@ -88,22 +88,26 @@ def follow(bodies: Iterable[Replaced], *, but: FrameType | None = None) -> int:
         if frame is not but and has_barriers(frame.f_code) and not is_running_continuation(frame)
     ]
     if not frames:
-        return 0
+        return 0, 0
     with _lock:
         _moves.update(known)
         if _watch is None:
             _watch = code_watch(_reached)
-        return _watch.add(frames)
+        count = _watch.add(frames)
+        return count, len(frames) - count
 
 
 def follow_sentence(bodies: Iterable[Replaced], but: FrameType | None) -> list[str]:
     """The same, and a sentence that says so if there are any frames."""
     known = list(bodies)
     notes = []
-    count = follow(known, but=but)
+    count, staying = follow(known, but=but)
     if count:
         frames = "another active frame goes" if count == 1 else f"{count} other active frames go"
         notes.append(f"{frames} on in the new body at the next statement")
+    if staying:
+        frames = "an active frame keeps" if staying == 1 else f"{staying} active frames keep"
+        notes.append(f"{frames} the old body: what waits cannot be watched by this Python")
     plain = [body.old for body in known if not has_barriers(body.old)]
     left = {frame.f_code.co_qualname for frame in _active(plain) if frame is not but} if plain else ()
     notes += [

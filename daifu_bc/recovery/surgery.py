@@ -39,6 +39,7 @@ from daifu_bc.recovery.likeness import counterpart, ranked, saying
 from daifu_bc.recovery.remarks import around_body, left_out, outside_changed, unset
 from daifu_bc.recovery.swap import functions_with, live_functions, swap
 from daifu_bc.recovery.transfer import Transfer, transfer
+from daifu_bc.recovery.variables import renamed_around
 from daifu_bc.rewrite.barrier import pristine, vaccinate_code
 
 Key = tuple[str, int]  # qualified name, and rank among the definitions of that name in a module
@@ -196,7 +197,14 @@ def _plan(edit: Edit, captured: Capture | None, frames: Sequence[FrameView]) -> 
         goes_on = captured is not None and key == crashed and _same_file(captured, edit)
         # A function that is yet to be defined gets its defaults then, from the names that are known there.
         needed = goes_on or bool(functions)
-        given = changed_defaults(nodes[0].get(key), nodes[1].get(key), edit.scope) if needed else None
+        names = renamed_around(key[0], nodes, live, new)
+        try:
+            given = changed_defaults(nodes[0].get(key), nodes[1].get(key), edit.scope) if needed else None
+            closures = {id(function): closure_for(function, code, stack, names) for function in functions}
+        except Refusal:
+            if key == crashed or not _made_by_one_of(key[0], frames):
+                raise
+            functions, given, closures = [], None, {}
         if captured is not None and goes_on:
             cells = cells_for_frame(captured, code, functions, stack)
             plan.going = transfer(captured, code, tree, cells)
@@ -206,7 +214,6 @@ def _plan(edit: Edit, captured: Capture | None, frames: Sequence[FrameView]) -> 
         if functions and given is not None:
             plan.defaults.append((functions, given))
         if functions:
-            closures = {id(function): closure_for(function, code, stack) for function in functions}
             plan.swaps.append((key[0], functions, built, closures))
             plan.notes += around_body(key[0], nodes[0].get(key), nodes[1].get(key))
             if given is not None:
@@ -218,11 +225,13 @@ def _plan(edit: Edit, captured: Capture | None, frames: Sequence[FrameView]) -> 
     if edit.old_source:
         plan.added = additions(old_tree, tree, edit.scope)
         body = _running_body(edit, captured, frames)
+        # A function that is yet to be defined will have the code that is in the body which defines it.
+        awaited = any(key not in live and "<locals>" not in key[0] for key in changed)
         if (
             body is not None
             and (captured is None or body is not captured.frame)
             and not edit.alone
-            and outside_changed(old_tree, tree)
+            and (awaited or outside_changed(old_tree, tree))
         ):
             plan.bodies.append((body.f_code, _vaccinated(module, edit)))
         plan.notes += left_out(old_tree, tree, running=_line_of(body, frames), going=plan.going)
@@ -234,6 +243,12 @@ def _crashed(captured: Capture, live: dict[Key, list[CodeType]], old_tree: ast.M
     running = captured.frame.f_code
     found = next((key for key, codes in live.items() if any(code is running for code in codes)), None)
     return _key_of(captured.code, old_tree) if found is None else found
+
+
+def _made_by_one_of(name: str, frames: Sequence[FrameView]) -> bool:
+    """Whether one of the frames runs the function in which this one is defined."""
+    around, locals_, _ = name.rpartition(".<locals>.")
+    return bool(locals_) and any(view.code.co_qualname == around for view in frames)
 
 
 def _line_of(frame: FrameType | None, frames: Sequence[FrameView]) -> int:
@@ -278,8 +293,17 @@ def _transfer_unnamed(
     around = [compile_text(old, plan.edit)] if plan.edit.old_source else [view.code for view in frames]
     other = counterpart(code, around, module)
     if other is not None and saying(other) != saying(code):
-        plan.going = transfer(captured, pristine(_vaccinated(other, plan.edit)), new)
+        built = _vaccinated(other, plan.edit)
+        plan.going = transfer(captured, pristine(built), new)
         plan.notes += plan.going.notes
+        every = live_functions(captured.frame.f_globals, lambda _: True)
+        functions = [function for function in every if pristine(function.__code__) is code]
+        if functions:
+            stack = [view.frame for view in frames]
+            closures = {
+                id(function): closure_for(function, pristine(built), stack, {}) for function in functions
+            }
+            plan.swaps.append((code.co_name, functions, built, closures))
 
 
 def _transfer_class(

@@ -35,43 +35,20 @@ def functions_with(codes: Iterable[CodeType]) -> dict[int, list[FunctionType]]:
 
 
 def live_functions(scope: dict[str, Any], is_wanted: Callable[[str], bool]) -> list[FunctionType]:
-    """The functions of a module that can be reached from its globals, those in classes and closures included.
+    """The functions of a module, wherever they are kept: also behind caches, partial objects and registered callbacks.
 
     Args:
         scope: the module's globals.
         is_wanted: whether functions are whose code is from a file.
     """
-    seen: set[int] = set()
-    result: list[FunctionType] = []
-    work: list[object] = list(scope.values())
-    while work:
-        thing = work.pop()
-        if id(thing) in seen:
-            continue
-        seen.add(id(thing))
-        if isinstance(thing, FunctionType):
-            if thing.__globals__ is scope and is_wanted(thing.__code__.co_filename):
-                result.append(thing)
-            work += [cell.cell_contents for cell in thing.__closure__ or () if _is_filled(cell)]
-            wrapped = thing.__dict__.get("__wrapped__")
-            if wrapped is not None:
-                work.append(wrapped)
-        elif isinstance(thing, type):
-            if thing.__module__ == scope.get("__name__"):
-                work += list(vars(thing).values())
-        elif isinstance(thing, staticmethod | classmethod):
-            work.append(thing.__func__)
-        elif isinstance(thing, property):
-            work += [thing.fget, thing.fset, thing.fdel]
-    return result
-
-
-def _is_filled(cell: Any) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018
-    except ValueError:
-        return False
-    return True
+    return [
+        referrer
+        for referrer in gc.get_referrers(scope)
+        if isinstance(referrer, FunctionType)
+        and referrer.__globals__ is scope
+        and is_wanted(referrer.__code__.co_filename)
+        and bodies.continuation_of(referrer.__code__) is None
+    ]
 
 
 def swap(

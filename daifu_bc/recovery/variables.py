@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import difflib
 import inspect
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import CodeType
 
 from daifu_bc.analysis.counterparts import blocks_of
 from daifu_bc.analysis.flow import Flow
 from daifu_bc.recovery.capture import Capture
+from daifu_bc.rewrite.barrier import pristine
 from daifu_bc.rewrite.splice import checked_loads
 
 
@@ -53,6 +54,30 @@ def renamed(old: ast.AST, new: ast.AST, running: CodeType, code: CodeType) -> di
         and sum(mine == one for one, _ in pairs) == 1
         and sum(other == two for _, two in pairs) == 1
     }
+
+
+def renamed_around(
+    name: str,
+    texts: tuple[Mapping[tuple[str, int], ast.AST], Mapping[tuple[str, int], ast.AST]],
+    running: Mapping[tuple[str, int], Sequence[CodeType]],
+    codes: Mapping[tuple[str, int], CodeType],
+) -> dict[str, str]:
+    """The variables of the functions around one that have got another name, old name -> new name.
+
+    Args:
+        name: the function's qualified name.
+        texts: the definitions of the old text and of the new one.
+        running: the code objects of the old text.
+        codes: those of the new one.
+    """
+    names: dict[str, str] = {}
+    around, locals_, _ = name.rpartition(".<locals>.")
+    while locals_:
+        key = (around, 0)
+        if key in texts[0] and key in texts[1] and key in codes and running.get(key):
+            names |= renamed(texts[0][key], texts[1][key], pristine(running[key][0]), codes[key])
+        around, locals_, _ = around.rpartition(".<locals>.")
+    return names
 
 
 def _parts(definition: ast.AST) -> Iterator[list[object]]:

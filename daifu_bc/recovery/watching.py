@@ -88,10 +88,15 @@ class _Tracing:
         self._reached = reached
         #: By thread the ids of the frames that are watched in it.
         self._frames: dict[int, set[int]] = {}
+        #: The same of code that this thread is about to run: it is traced from its call on.
+        self._codes: dict[int, CodeType] = {}
 
-    def add_code(self, code: CodeType) -> bool:  # noqa: ARG002 - the protocol's
-        """It cannot: there is no frame yet."""
-        return False
+    def add_code(self, code: CodeType) -> bool:
+        if sys.gettrace() not in (None, self._called):
+            return False
+        self._codes[threading.get_ident()] = code
+        sys.settrace(self._called)
+        return True
 
     def add(self, frames: Iterable[FrameType]) -> int:
         count = 0
@@ -129,8 +134,14 @@ class _Tracing:
         if sys.gettrace() is None:
             sys.settrace(self._called)
 
-    def _called(self, _frame: FrameType, _event: str, _argument: object) -> None:
-        """New frames are not traced."""
+    def _called(self, frame: FrameType, _event: str, _argument: object) -> Any:
+        """New frames are not traced, but those of the code that was announced."""
+        thread = threading.get_ident()
+        if self._codes.get(thread) is not frame.f_code:
+            return None
+        del self._codes[thread]
+        self._frames.setdefault(thread, set()).add(id(frame))
+        return self._event
 
     def _event(self, frame: FrameType, event: str, _argument: object) -> Any:
         if event == "return":

@@ -157,15 +157,20 @@ class Ways:
         new = " of the new code" if self.flow is not self.captured.flow else ""
         return f"at line {line}{new}{_text(self.flow, line)}"
 
-    def move_to(self, flow: Flow) -> str:
-        """Lets the frame go on in another body at the statement that corresponds to its own; a sentence if it cannot."""
+    def move_to(self, flow: Flow, values: dict[str, object] | None = None) -> str:
+        """Lets the frame go on in another body at the statement that corresponds to its own; a sentence if it cannot.
+
+        Args:
+            flow: the body.
+            values: parameters that it has and the running body has not.
+        """
         begin = statements_of(self.captured.flow).begin_of(self.captured.place)
         if begin is None:
             return f"{self.captured.code.co_qualname} goes on in the body that it runs"
         kinds = [self.captured.flow.kind(item) for item in begin.stack]
         there = replace(self.captured, place=begin.place, items=begin.stack, kinds=kinds)
         try:
-            self.moved = Moved(Transfer(flow, counterpart(there, flow)))
+            self.moved = Moved(Transfer(flow, counterpart(there, flow)), values or {})
         except NoPoint as error:
             return f"{self.captured.code.co_qualname} goes on in the body that it runs: {error}"
         return ""
