@@ -140,14 +140,20 @@ class Skip:
     def _ways_out(self, statement: Statement, base: Stack, region: set[int]) -> tuple[list[int], list[int]]:
         """Where the run may go on behind a region, and where it may in the second half of a fused instruction."""
         flow = self.restarts.flow
-        exits = {after for place in region for after in flow.successors(place) if after not in region}
+        # What comes before a block of the region, such as the start of a handler, leads out of it elsewhere.
+        inside = [place for place in region if (flow.stacks[place] or ())[: len(base)] == base]
+        exits = {after for place in inside for after in flow.successors(place) if after not in region}
         good = sorted(place for place in exits if flow.stacks[place] == base and flow.is_restart_point(place))
         if not isinstance(statement.node, ast.Return):
             good += sorted(
                 place
                 for place in region
                 if flow.stacks[place] == base
-                and (self._is_implicit_return(place) or self._leaves_handler(place))
+                and (
+                    self._is_implicit_return(place)
+                    or self._leaves_handler(place)
+                    or flow.instructions[place].name == "RERAISE"  # the end of a `finally` with its exception
+                )
             )
         halves = sorted(
             place

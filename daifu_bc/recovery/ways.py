@@ -220,6 +220,8 @@ class Ways:
 
     def _going_on(self, start: Start) -> str:
         line = self._restarts().line_of(start.place)
+        if self.flow.instructions[start.place].name == "RERAISE":
+            return f"going on with the exception for which the `finally` around line {line} is run"
         return f"going on at line {line}{_text(self.flow, line)}"
 
     def give(self, value: object) -> Way:
