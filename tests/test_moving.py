@@ -309,3 +309,30 @@ def test_a_selected_frame_without_a_cell_for_a_new_variable_stays_and_says_so(tm
     assert (
         "(it goes on in the body that it runs: the new body uses k of the function around it" in ended.stderr
     )
+
+
+def test_a_frame_without_the_cell_that_its_new_text_needs_is_named(tmp_path: Path) -> None:
+    program = (
+        "def crash(v): return v / 0\n"
+        "def work(v): return v\n"
+        "def outer():\n"
+        "    far = 7\n"
+        "    def inner():\n"
+        "        print('old', crash(2))\n"
+        "        print('old end')\n"
+        "    def other(): return far\n"
+        "    inner()\n"
+        "    inner()\n"
+        "outer()\n"
+    )
+    action = (
+        "action text = open('program.py').read().replace(\"'old', crash\", \"'new', far, work\")\n"
+        "action written = open('program.py', 'w').write(text.replace('v / 0', 'v'))\n"
+    )
+    ended = play(tmp_path, program, f"{action}surgery\npass\n")
+    said = (
+        "outer.<locals>.inner uses far of the function around it now: a frame that runs it keeps the old body"
+    )
+    assert said in ended.stderr
+    assert "another active frame goes" in ended.stderr  # that of `outer`, alone
+    assert ended.stdout == "old 2\nold end\nnew 7 2\nold end\n", ended.stderr

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from types import CodeType
 
 from daifu_bc.analysis.align import align
 from daifu_bc.analysis.flow import Flow
 from daifu_bc.errors import NoPoint
 from daifu_bc.recovery.capture import Capture
 from daifu_bc.recovery.restarts import statements_of
+
+
+def further_variables(old: CodeType, new: CodeType) -> set[str]:
+    """The variables of the functions around it that only a new body uses: a frame of the old one has no cells for them."""
+    return set(new.co_freevars) - set(old.co_freevars) - set(old.co_cellvars)
 
 
 def counterpart(captured: Capture, flow: Flow) -> int:
@@ -24,7 +30,7 @@ def counterpart(captured: Capture, flow: Flow) -> int:
     """
     old, new = statements_of(captured.flow), statements_of(flow)
     statement = old.of[captured.place]
-    missing = set(flow.code.co_freevars) - set(captured.code.co_freevars) - set(captured.code.co_cellvars)
+    missing = further_variables(captured.code, flow.code)
     if old.function is None or new.function is None or statement is None or statement.node is None or missing:
         raise NoPoint("it cannot be told which statement of the new body is meant")
     aligned = align(old.function.body, statement.node, new.function.body, whole=True)

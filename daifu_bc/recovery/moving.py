@@ -19,7 +19,7 @@ from daifu_bc.recovery import unwinding
 from daifu_bc.recovery.between import Paused, at_statement
 from daifu_bc.recovery.bodies import body_of, flow_of, has_barriers, running
 from daifu_bc.recovery.capture import Capture
-from daifu_bc.recovery.correspondence import counterpart
+from daifu_bc.recovery.correspondence import counterpart, further_variables
 from daifu_bc.recovery.decision import Decision, Unwinding
 from daifu_bc.recovery.frames import is_running_continuation
 from daifu_bc.recovery.reach import taken_at
@@ -101,13 +101,21 @@ def follow_sentence(bodies: Iterable[Replaced], but: FrameType | None) -> list[s
     """The same, and a sentence that says so if there are any frames."""
     known = list(bodies)
     notes = []
-    count, staying = follow(known, but=but)
+    further = {id(body): further_variables(pristine(body.old), body.new) for body in known}
+    count, staying = follow([body for body in known if not further[id(body)]], but=but)
     if count:
         frames = "another active frame goes" if count == 1 else f"{count} other active frames go"
         notes.append(f"{frames} on in the new body at the next statement")
     if staying:
         frames = "an active frame keeps" if staying == 1 else f"{staying} active frames keep"
         notes.append(f"{frames} the old body: what waits cannot be watched by this Python")
+    for body in known:
+        names = ", ".join(sorted(further[id(body)]))
+        if names and any(frame is not but for frame in _active(list(running(body.old)))):
+            notes.append(
+                f"{body.new.co_qualname} uses {names} of the function around it now: a frame that runs it keeps the old "
+                "body, the next call has the new one"
+            )
     plain = [body.old for body in known if not has_barriers(body.old)]
     left = {frame.f_code.co_qualname for frame in _active(plain) if frame is not but} if plain else ()
     notes += [
