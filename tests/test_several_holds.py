@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pexpect
@@ -16,6 +14,7 @@ from daifu_bc.frontends.completion import complete
 from daifu_bc.frontends.playbook import PlaybookError, parse_playbook
 from daifu_bc.recovery import policy
 from daifu_bc.recovery.turns import turns
+from tests.at_terminal import Start, starting
 from tests.fake_hold import make
 from tests.playing import play
 from tests.running import ROOT
@@ -24,36 +23,12 @@ from tests.test_terminal import end, prompt
 pytestmark = [
     pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
 ]
-Start = Callable[..., "pexpect.spawn[str]"]
 
 
 @pytest.fixture(params=["comfortable", "dumb"])
 def start(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Start]:
-    children: list[pexpect.spawn[str]] = []
-
-    def spawn(program: str) -> pexpect.spawn[str]:
-        (tmp_path / "program.py").write_text(program)
-        child = pexpect.spawn(
-            sys.executable,
-            ["-X", "faulthandler", "-m", "daifu_bc", "run", "program.py"],
-            cwd=str(tmp_path),
-            env={
-                **os.environ,
-                "PYTHONPATH": str(ROOT),
-                "TERM": "xterm" if request.param == "comfortable" else "dumb",
-                "DAIFU_JOURNAL": str(tmp_path / "journal.jsonl"),
-            },
-            encoding="utf-8",
-            timeout=20,
-            dimensions=(40, 160),
-        )
-        child.delaybeforesend = None
-        children.append(child)
-        return child
-
-    yield spawn
-    for child in children:
-        child.close(force=True)
+    with starting(tmp_path, request.param) as spawn:
+        yield spawn
 
 
 def say(child: pexpect.spawn[str], words: str, answer: str) -> str:

@@ -2,55 +2,29 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
-import sys
 import termios
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pexpect
 import pytest
 
-from tests.running import ROOT
+from tests.at_terminal import Start, starting
 from tests.test_terminal import end, prompt
 
 pytestmark = [
     pytest.mark.terminal,
     pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
 ]
-Start = Callable[..., "pexpect.spawn[str]"]
 
 
 @pytest.fixture(params=["comfortable", "dumb"])
 def start(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Start]:
-    children: list[pexpect.spawn[str]] = []
-
-    def spawn(program: str, *options: str) -> pexpect.spawn[str]:
-        (tmp_path / "program.py").write_text(program)
-        child = pexpect.spawn(
-            sys.executable,
-            ["-X", "faulthandler", "-m", "daifu_bc", "run", *options, "program.py"],
-            cwd=str(tmp_path),
-            env={
-                **os.environ,
-                "PYTHONPATH": str(ROOT),
-                "TERM": "xterm" if request.param == "comfortable" else "dumb",
-                "DAIFU_JOURNAL": str(tmp_path / "journal.jsonl"),
-            },
-            encoding="utf-8",
-            timeout=20,
-            dimensions=(40, 160),
-        )
-        child.delaybeforesend = None
-        children.append(child)
-        return child
-
-    yield spawn
-    for child in children:
-        child.close(force=True)
+    with starting(tmp_path, request.param) as spawn:
+        yield spawn
 
 
 SIGNALS = """
