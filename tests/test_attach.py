@@ -576,6 +576,7 @@ def person(request: pytest.FixtureRequest, programs: Programs) -> Iterator[objec
         child.close(force=True)
 
 
+@pytest.mark.terminal
 def test_a_person(person: object, programs: Programs) -> None:
     run = programs.start()
     pid = run.held()
@@ -606,6 +607,7 @@ def test_a_person(person: object, programs: Programs) -> None:
     assert run.end()[::2] == ("result 3\nends\n", 0)
 
 
+@pytest.mark.terminal
 def test_ctrl_c_leaves_what_was_typed_alone(person: object, programs: Programs) -> None:
     run = programs.start()
     pid = run.held()
@@ -623,6 +625,7 @@ def test_ctrl_c_leaves_what_was_typed_alone(person: object, programs: Programs) 
     assert run.end()[0] == "result 10\nends\n"
 
 
+@pytest.mark.terminal
 @pytest.mark.parametrize("person", ["xterm"], indirect=True)
 def test_the_tab_key(person: object, programs: Programs) -> None:
     run = programs.start(CRASHES.replace("state", "unmistakable"))
@@ -652,6 +655,7 @@ def test_words_from_a_pipe(programs: Programs) -> None:
     assert run.end()[::2] == ("result 10\nends\n", 0)
 
 
+@pytest.mark.terminal
 def test_the_run_dies_under_a_person(person: object, programs: Programs) -> None:
     run = programs.start()
     run.held()
