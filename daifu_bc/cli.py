@@ -15,7 +15,7 @@ from daifu_bc.analysis import filters
 from daifu_bc.errors import DaifuError, UsageError
 from daifu_bc.frontends import log
 from daifu_bc.install import launch, settings
-from daifu_bc.recovery import journal, policy, repetition
+from daifu_bc.recovery import attaching, journal, policy, repetition
 
 USAGE_CODE = 2
 #: What the shell reports for a program that a closed pipe has ended.
@@ -24,6 +24,7 @@ BROKEN_PIPE_CODE = 141
 HELP = """\
 usage: daifu run [options] script.py [arguments]
        daifu run [options] -m module [arguments]
+       daifu ps | attach [PID] | do PID 'WORDS' ...
        daifu log [FILE]
        daifu demo
        daifu --help | --version
@@ -48,7 +49,10 @@ At the prompt of a held run:
 
 Without a terminal (a batch job) a playbook answers, a file of the same words, one block for each hold:
   daifu run --playbook repair.txt train.py
-With neither, the exception goes on at once, as without daifu: a batch job never hangs.
+With neither, the exception goes on at once, as without daifu: a batch job never hangs. Or it waits for a while:
+  daifu run --attach train.py           a crash waits for somebody, half an hour if nobody comes
+  daifu ps                              which of your runs are held, and where
+  daifu attach PID                      the prompt of one of them, from another terminal
 
 `daifu run --help` tells the options of run.
 """
@@ -79,9 +83,15 @@ options (before the program; what follows it belongs to the program):
                     itself: SIGUSR1 if left out; none for no signal (also: DAIFU_PAUSE_SIGNAL=NAME)
   --retry-limit N   after how many retries that change nothing a playbook's block `repeat` gives up: 3 if left out,
                     none for no limit (also: DAIFU_RETRY_LIMIT=N)
+  --attach          where neither a playbook nor a terminal answers, wait for `daifu attach` (also: DAIFU_ATTACH=1)
+  --hold-timeout SECONDS
+                    for how long, from the last word that was typed: 1800 if left out, none for no limit
+                    (also: DAIFU_HOLD_TIMEOUT=SECONDS)
+  --on-timeout raise
+                    what then becomes of the hold: the exception goes on (also: DAIFU_ON_TIMEOUT=raise)
   -h, --help        this text
 
-The last five may also stand in pyproject.toml, under [tool.daifu]: hold-through = ["fit"], and so on.
+All from --hold-through on may also stand in pyproject.toml, under [tool.daifu]: hold-through = ["fit"], and so on.
 DAIFU_DISABLE=1 in the environment turns everything off.
 """
 
@@ -91,6 +101,9 @@ usage: daifu log [FILE]
 Prints the journal readably: every hold, and what was done about it. Without FILE it is the journal that
 DAIFU_JOURNAL names, or the user's own.
 """
+
+#: Commands that are functions of `daifu_bc.frontends.client`.
+_FOR_HELD_RUNS = {"ps": "show_runs", "attach": "attach", "do": "do"}
 
 HELP_FLAGS = ("-h", "--help")
 
@@ -110,6 +123,9 @@ class RunArguments:
     keyboard_interrupt: bool | None = None
     pause_signal: str | None = None
     retry_limit: str | None = None
+    attach: bool = False
+    hold_timeout: str | None = None
+    on_timeout: str | None = None
     help: bool = False
 
 
@@ -139,6 +155,10 @@ def _run_command(command: str, words: list[str]) -> int:
         return run(words)
     if command == "log":
         return show_log(words)
+    if command in _FOR_HELD_RUNS:
+        # The prompt is not imported for the other commands.
+        client = importlib.import_module("daifu_bc.frontends.client")
+        return cast(int, getattr(client, _FOR_HELD_RUNS[command])(words))
     if command == "demo":
         # It needs the libraries of an extra, which the other commands do without.
         return cast(int, importlib.import_module("daifu_bc.demo").main(words))
@@ -193,13 +213,28 @@ _VALUES = {
     "--leave-to": "leave_to",
     "--pause-signal": "pause_signal",
     "--retry-limit": "retry_limit",
+    "--hold-timeout": "hold_timeout",
+    "--on-timeout": "on_timeout",
+}
+
+#: Those of them whose values are checked.
+_CHECKS = {
+    "--retry-limit": repetition.checked,
+    "--hold-timeout": attaching.checked_timeout,
+    "--on-timeout": attaching.checked_answer,
+}
+
+#: Options without a value.
+_SWITCHES = {
+    "--hold-keyboard-interrupt": "keyboard_interrupt",
+    "--attach": "attach",
 }
 
 
 def _option(parsed: RunArguments, word: str, rest: list[str]) -> None:
     name, equals, value = word.partition("=")
-    if name == "--hold-keyboard-interrupt" and not equals:
-        parsed.keyboard_interrupt = True
+    if name in _SWITCHES and not equals:
+        setattr(parsed, _SWITCHES[name], True)
         return
     if name != "--scope" and name not in _VALUES:
         raise UsageError(f"`daifu run` has no option {name}; `daifu run --help` tells what there is")
@@ -209,8 +244,8 @@ def _option(parsed: RunArguments, word: str, rest: list[str]) -> None:
         value = rest.pop(0)
     if not value:
         raise UsageError(f"{name} needs a value")
-    if name == "--retry-limit":
-        value = repetition.checked(value)
+    if name in _CHECKS:
+        value = _CHECKS[name](value)
     if name in _VALUES:
         setattr(parsed, _VALUES[name], value)
     else:
@@ -231,6 +266,12 @@ def run(words: Sequence[str]) -> int:
         os.environ[journal.VARIABLE] = os.path.abspath(parsed.journal)
     if parsed.retry_limit is not None:
         os.environ[repetition.VARIABLE] = parsed.retry_limit
+    if parsed.attach:
+        os.environ[attaching.VARIABLE] = "1"
+    if parsed.hold_timeout is not None:
+        os.environ[attaching.TIMEOUT] = parsed.hold_timeout
+    if parsed.on_timeout is not None:
+        os.environ[attaching.ON_TIMEOUT] = parsed.on_timeout
     settings.check()
     settings.configure(
         hold_through=filters.names_in(parsed.hold_through) if parsed.hold_through else None,

@@ -204,8 +204,8 @@ def test_ctrl_c_during_a_playbook_ends_the_program(tmp_path: Path) -> None:
 def test_a_repr_that_hangs_under_a_playbook(tmp_path: Path) -> None:
     program = f"""{HELD}
 import threading
-import daifu_bc.frontends.playbook as playbook
-playbook.PATIENCE = 0.5
+import daifu_bc.frontends.patience as patience
+patience.PATIENCE = 0.5
 class Waits:
     def __repr__(self):
         lock.acquire()

@@ -9,4 +9,5 @@ def register() -> None:
     """Tell the layers below who can answer a hold. Nothing is imported before somebody has to."""
     policy.set_responder_factory("playbook", "daifu_bc.frontends.playbook:from_file")
     policy.set_responder_factory("terminal", "daifu_bc.frontends.terminal:responder")
+    policy.set_responder_factory("attach", "daifu_bc.frontends.attached:responder")
     policy.set_interpreter("daifu_bc.frontends.commands:run_words")

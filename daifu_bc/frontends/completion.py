@@ -7,7 +7,7 @@ import glob
 import inspect
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from daifu_bc.frontends.commands import NAMES, TABLE
 from daifu_bc.recovery.interface import HoldLike
@@ -16,6 +16,9 @@ from daifu_bc.recovery.turns import turns
 
 PATH = re.compile(r"(?:[^\W\d]\w*\.)*(?:[^\W\d]\w*)?$")
 MOST_FILES = 200
+
+#: From the line up to the cursor to how many characters before it are replaced, and by what they may be.
+Offers = Callable[[str], tuple[int, list[str]]]
 
 
 def complete(hold: HoldLike, text: str) -> tuple[int, list[str]]:

@@ -14,29 +14,24 @@ A block that ends without a decision, a word that fails, a hold for which no blo
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import re
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from daifu_bc.errors import DaifuError, UsageError
-from daifu_bc.frontends import render
 from daifu_bc.frontends.commands import SWITCH, check, run_command
+from daifu_bc.frontends.patience import report_in_time
 from daifu_bc.frontends.script import Command, ScriptError, parse_blocks
 from daifu_bc.recovery import journal, signals
 from daifu_bc.recovery.interface import HoldLike, Responder
-from daifu_bc.recovery.interrupts import Interruptible
 from daifu_bc.recovery.repetition import VARIABLE, limit
 from daifu_bc.recovery.telling import tell
 from daifu_bc.recovery.turns import turns
 
 #: The line at the beginning of a block that answers several holds.
 REPEAT = re.compile(r"repeat(?:\s+(\d+))?")
-#: Seconds that the report may take.
-PATIENCE = 30.0
 
 
 class PlaybookError(UsageError):
@@ -67,7 +62,7 @@ class Playbook:
             self._answer(hold, next(self._counter))
 
     def _answer(self, hold: HoldLike, number: int) -> None:
-        tell(_report(hold))
+        tell(report_in_time(hold))
         _tell_news()
         block, endless = self._block_for(number)
         outcome = "the playbook has come to no decision"
@@ -220,30 +215,6 @@ def from_file(name: str) -> Responder:
         PlaybookError: see `load`.
     """
     return load(os.path.expanduser(name)).responder
-
-
-def _report(hold: HoldLike) -> str:
-    """Return the report; a repr that takes for ever is interrupted, as there is nobody who would do it."""
-    try:
-        with _interrupted_after(PATIENCE):
-            return render.report(hold)
-    except KeyboardInterrupt:
-        left_out = f"(The rest of the report is left out: it took more than {PATIENCE:g} seconds.)"
-        return f"{render.error(hold.exception)}\n{left_out}"
-
-
-@contextlib.contextmanager
-def _interrupted_after(seconds: float) -> Iterator[None]:
-    timer = threading.Timer(seconds, signals.interrupt, (threading.get_ident(),))
-    timer.daemon = True
-    timer.name = "daifu report"
-    with contextlib.suppress(RuntimeError):  # there is no memory for a thread: then without a limit
-        timer.start()
-    try:
-        with Interruptible():
-            yield
-    finally:
-        timer.cancel()
 
 
 def _tell_news() -> None:

@@ -22,9 +22,8 @@ from prompt_toolkit.input import create_input
 from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 
-from daifu_bc.frontends.completion import complete
+from daifu_bc.frontends.completion import Offers
 from daifu_bc.frontends.reader import TerminalGoneError
-from daifu_bc.recovery.interface import HoldLike
 from daifu_bc.recovery.journal import DIRECTORY_MODE, FILE_MODE, state_directory
 
 Ending = Literal["line", "interrupt", "end", "failed"]
@@ -51,14 +50,14 @@ class GuardedHistory(FileHistory):
 class HoldCompleter(Completer):
     """Completion for one hold."""
 
-    def __init__(self, hold: HoldLike) -> None:
-        self.hold: HoldLike | None = hold
+    def __init__(self, offers: Offers) -> None:
+        self.offers: Offers | None = offers
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:  # noqa: ARG002
         """Yield what could stand before the cursor."""
-        if self.hold is None:
+        if self.offers is None:
             return
-        length, names = complete(self.hold, document.text_before_cursor)
+        length, names = self.offers(document.text_before_cursor)
         for name in names:
             yield Completion(name, start_position=-length)
 
@@ -66,10 +65,10 @@ class HoldCompleter(Completer):
 class PromptReader:
     """Reads lines for one hold by prompt_toolkit."""
 
-    def __init__(self, hold: HoldLike, *, colours: bool) -> None:
+    def __init__(self, offers: Offers, *, colours: bool) -> None:
         if sys.__stdin__ is None or sys.__stderr__ is None:
             raise TerminalGoneError
-        self._completer = HoldCompleter(hold)
+        self._completer = HoldCompleter(offers)
         self._session: PromptSession[str] = PromptSession(
             history=history(),
             completer=self._completer,
@@ -141,7 +140,7 @@ class PromptReader:
 
     def close(self) -> None:
         """Let go of the hold: the prompt's objects refer to each other and may live on for a while."""
-        self._completer.hold = None
+        self._completer.offers = None
 
 
 def terminal_size() -> Size:

@@ -7,6 +7,7 @@ nothing, it is plain text.
 from __future__ import annotations
 
 import codeop
+import functools
 import os
 import re
 import sys
@@ -14,6 +15,7 @@ from collections.abc import Callable
 
 from daifu_bc.frontends import render, switching
 from daifu_bc.frontends.commands import ACTION, read, run_command
+from daifu_bc.frontends.completion import Offers, complete
 from daifu_bc.frontends.keyboard import TypedAhead, ctrl_c_interrupts, ctrl_c_is_a_key, kept, left_in_order
 from daifu_bc.frontends.reader import PlainReader, Reader, TerminalGoneError
 from daifu_bc.frontends.script import Command, ScriptError, here_document_end, parse
@@ -73,7 +75,7 @@ def _come_to_prompt(hold: HoldLike) -> None:
 def _ask(hold: HoldLike) -> None:
     flush_program_output()
     write = writer()
-    reader = TypedAhead(make_reader(hold))
+    reader = TypedAhead(make_reader(functools.partial(complete, hold)))
     sections = open_sections()
     try:
         with ctrl_c_interrupts(reader):
@@ -184,13 +186,17 @@ def _python_of(text: str) -> str | None:
     return request.argument + newline + rest
 
 
-def make_reader(hold: HoldLike) -> Reader:
-    """Return the best reader that this terminal and this installation allow."""
+def make_reader(offers: Offers) -> Reader:
+    """Return the best reader that this terminal and this installation allow.
+
+    Args:
+        offers: what the Tab key offers, see `daifu_bc.frontends.completion.complete`.
+    """
     if capable():
         try:
             from daifu_bc.frontends.prompt import PromptReader
 
-            return PromptReader(hold, colours=not no_colours())
+            return PromptReader(offers, colours=not no_colours())
         # Not installed, or too old, or not at ease here: the plain one always works.
         except Exception:  # noqa: BLE001
             pass

@@ -11,13 +11,21 @@ from daifu_bc.analysis import filters
 from daifu_bc.errors import UsageError
 from daifu_bc.install.notice import say_once
 from daifu_bc.install.scope import project_root
+from daifu_bc.recovery import attaching, policy, repetition
 from daifu_bc.recovery import pause_signal as pausing
-from daifu_bc.recovery import repetition
 
 _LISTS: Final = {"hold-through": filters.HOLD_THROUGH, "leave-to": filters.LEAVE_TO}
-_SWITCHES: Final = {"hold-keyboard-interrupt": filters.KEYBOARD_INTERRUPT}
-_PAUSE_SIGNAL: Final = "pause-signal"
-_RETRY_LIMIT: Final = "retry-limit"
+_SWITCHES: Final = {
+    "hold-keyboard-interrupt": filters.KEYBOARD_INTERRUPT,
+    "attach": attaching.VARIABLE,
+}
+#: Each with its variable and with what checks it.
+_TEXTS: Final = {
+    "pause-signal": (pausing.VARIABLE, pausing.checked),
+    "retry-limit": (repetition.VARIABLE, repetition.checked),
+    "hold-timeout": (attaching.TIMEOUT, attaching.checked_timeout),
+    "on-timeout": (attaching.ON_TIMEOUT, attaching.checked_answer),
+}
 
 
 def read_project(filename: str) -> None:
@@ -47,6 +55,7 @@ def read_project(filename: str) -> None:
     for key, value in table.items() if isinstance(table, dict) else ():
         variable, text = _read(path, key, value)
         os.environ.setdefault(variable, text)
+    policy.ask_anew()
     pausing.update()
 
 
@@ -59,11 +68,10 @@ def _read(path: str, key: str, value: Any) -> tuple[str, str]:
         if isinstance(value, bool):
             return _SWITCHES[key], str(int(value))
         raise UsageError(f"{key} in {path} is neither true nor false")
-    if key == _PAUSE_SIGNAL:
-        return pausing.VARIABLE, pausing.checked(str(value))
-    if key == _RETRY_LIMIT:
-        return repetition.VARIABLE, repetition.checked(str(value))
-    known = ", ".join([*_LISTS, *_SWITCHES, _PAUSE_SIGNAL, _RETRY_LIMIT])
+    if key in _TEXTS:
+        variable, checked = _TEXTS[key]
+        return variable, checked(str(value))
+    known = ", ".join([*_LISTS, *_SWITCHES, *_TEXTS])
     raise UsageError(f"[tool.daifu] in {path} has {key}, which is not known", remedy=f"Known are {known}.")
 
 
@@ -114,3 +122,5 @@ def check() -> None:
         filters.names_in(os.environ.get(variable, ""))
     pausing.named()
     repetition.checked(os.environ.get(repetition.VARIABLE) or "none")
+    attaching.checked_timeout(os.environ.get(attaching.TIMEOUT) or "none")
+    attaching.checked_answer(os.environ.get(attaching.ON_TIMEOUT) or "raise")

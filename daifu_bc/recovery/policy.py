@@ -1,4 +1,4 @@
-"""Who answers a hold: a playbook if there is one, else a person at the terminal, else nobody.
+"""Who answers a hold: a playbook if there is one, else a person at the terminal, else whoever attaches, else nobody.
 
 The layers above put in who can answer (`set_responder_factory`); this one only chooses. A batch job never hangs:
 with neither a playbook nor a terminal the exception goes on at once.
@@ -13,16 +13,16 @@ from collections.abc import Callable
 from typing import Literal, TextIO, cast
 
 from daifu_bc.errors import UsageError
-from daifu_bc.recovery import journal
+from daifu_bc.recovery import attaching, journal
 from daifu_bc.recovery.interface import HoldLike, Responder
 from daifu_bc.recovery.telling import tell
 from daifu_bc.recovery.working import came_from_outside, working
 
 PLAYBOOK_VARIABLE = "DAIFU_PLAYBOOK"
 
-Kind = Literal["playbook", "terminal"]
+Kind = Literal["playbook", "terminal", "attach"]
 #: A function that returns a responder, or the name of one (`package.module:function`), imported when it is needed.
-#: That of the playbook is called with the file's name, that of the terminal with nothing.
+#: That of the playbook is called with the file's name, the others with nothing.
 Factory = Callable[..., Responder] | str
 #: Runs words against a hold and returns what they answer.
 Interpreter = Callable[[HoldLike, str], str]
@@ -40,7 +40,7 @@ def set_responder_factory(kind: Kind, factory: Factory) -> None:
     """Say who makes the responder of a kind.
 
     Args:
-        kind: `playbook` or `terminal`.
+        kind: `playbook`, `terminal` or `attach`.
         factory: returns a responder, which is called in each thread that is held, maybe in several at once; or its
             name, `package.module:function`.
     """
@@ -123,10 +123,18 @@ def somebody_answers() -> bool:
             return True
         if "terminal" in _factories and at_terminal():
             return True
+        if _may_attach():
+            return True
         _nobody = os.getpid()
         return False
     finally:
         working.busy = False
+
+
+def ask_anew() -> None:
+    """Find out again whether anybody answers: it has been said otherwise meanwhile."""
+    global _nobody
+    _nobody = 0
 
 
 def asks_again() -> bool:
@@ -134,7 +142,11 @@ def asks_again() -> bool:
 
     A person can choose another way; a playbook cannot, its next block is meant for another hold.
     """
-    return _playbook is None and "terminal" in _factories and at_terminal()
+    return _playbook is None and (("terminal" in _factories and at_terminal()) or _may_attach())
+
+
+def _may_attach() -> bool:
+    return "attach" in _factories and attaching.wanted()
 
 
 def respond(hold: HoldLike) -> None:
@@ -161,6 +173,8 @@ def _ask(hold: HoldLike) -> None:
         _playbook(hold)
     elif "terminal" in _factories and at_terminal():
         _make("terminal")(hold)
+    elif _may_attach():
+        _make("attach")(hold)
 
 
 def _make(kind: Kind, *arguments: str) -> Responder:
