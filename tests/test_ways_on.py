@@ -533,6 +533,49 @@ def f(n):
 print(f(0))
 """
 
+END_OF_FINALLY = """\
+def bad(n): return 1 // n
+def several(n):
+    try:
+        missing
+    finally:
+        print('fin 0')
+        1 // n
+def alone(n):
+    try:
+        missing
+    finally:
+        1 // n
+def compound(n):
+    try:
+        missing
+    finally:
+        print('fin 2')
+        if bad(n):
+            pass
+def without(n):
+    try:
+        x = 3
+    finally:
+        print('fin 3')
+        1 // n
+    return x
+def inner(n):
+    try:
+        try:
+            missing
+        finally:
+            [n][1]
+    finally:
+        print('fin 4')
+for f in several, alone, compound, without, inner:
+    try:
+        value = f(0)
+        print(value)
+    except NameError as error:
+        print('caught', error.name)
+"""
+
 CASES = {
     "return through finally": (
         RETURN,
@@ -639,6 +682,11 @@ CASES = {
         CLAUSE_AROUND_FINALLY,
         "return 9\n",
         "fin\n9\n",
+    ),
+    "skip the end of a finally, with an exception on its way and without": (
+        END_OF_FINALLY,
+        "skip\n---\nskip\n---\nframe compound\nskip\n---\nskip\n---\nskip\n",
+        "fin 0\ncaught missing\ncaught missing\nfin 2\ncaught missing\nfin 3\n3\nfin 4\ncaught missing\n",
     ),
     "goto the end": (LOOPS, "goto 8\n", "[2, 'after']\n"),
 }

@@ -434,10 +434,6 @@ BLOCKS = (
         "try:\n    try:\n        expected()\n    finally:\n        BODY\n        say_context('finally')\nexcept Expected as error:\n    say('handled', error)",
     ),
     _part(
-        "end of a finally body, exception on its way",
-        "try:\n    try:\n        expected()\n    finally:\n        say_context('finally')\n        BODY\nexcept Expected as error:\n    say('handled', error)",
-    ),
-    _part(
         "except body",
         "try:\n    expected()\nexcept Expected as error:\n    BODY\n    say_context('in except', error)",
     ),
