@@ -2,7 +2,8 @@
 
 Each measure runs in fresh processes of the interpreter that runs this; the samples of a measure's processes are put
 together. The figures go to `benchmarks/results/VERSION.json` (those of other measures that are in there stay), the tables
-beside them and to standard output.
+beside them and to standard output; where pyperf is installed, what took how long also in its format, to
+`VERSION.pyperf.json`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks import counting, crossing, importing, normal, recovering, report, steps, vaccinating
+from benchmarks import counting, crossing, exchange, importing, normal, recovering, report, steps, vaccinating
 from benchmarks.figures import Figure, merge
 from benchmarks.machine import describe
 from benchmarks.pairs import FOLDER
@@ -101,6 +102,7 @@ def main() -> int:
             failed = True
         print(f"{name}: {time.perf_counter() - start:.0f} s", file=sys.stderr)
     report.save(path, machine, figures)
+    exchange.save(path.with_suffix(".pyperf.json"), machine, figures)
     tables = report.markdown(machine, figures)
     path.with_suffix(".md").write_text(tables, encoding="utf-8")
     print(tables, end="")

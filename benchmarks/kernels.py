@@ -200,6 +200,31 @@ def closures(n: int) -> int:
     return count
 
 
+KNOWN = 3
+
+
+def variables(n: int) -> int:
+    """Reads and writes of locals, cells, globals and attributes."""
+    global KNOWN
+    shared = 1
+    point = Point(2)
+
+    def step(local: int) -> int:
+        nonlocal shared
+        global KNOWN
+        other = local
+        shared = other & 7
+        KNOWN = shared
+        point.x = KNOWN
+        return other + shared + point.x
+
+    total = 0
+    for i in range(n):
+        total += step(i)
+    KNOWN = 3
+    return total
+
+
 def fibonacci(n: int) -> int:
     """Recursion."""
     return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
@@ -475,6 +500,7 @@ NORMAL = (
     call_with_keywords,
     methods,
     closures,
+    variables,
     recursion,
     comprehensions,
     match_statement,
