@@ -8,11 +8,13 @@ What is watched belongs to the old body alone, so nothing else is slower for it.
 from __future__ import annotations
 
 import gc
+import inspect
 import sys
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from types import AsyncGeneratorType, CodeType, CoroutineType, FrameType, GeneratorType
+from typing import Final
 
 from daifu_bc.errors import DaifuError
 from daifu_bc.recovery import unwinding
@@ -45,6 +47,8 @@ class Replaced:
     new: CodeType
     values: dict[str, object] = field(default_factory=dict)
 
+
+_RESUMABLE: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 _lock = threading.Lock()
 #: By the id of the old pristine code.
@@ -144,7 +148,9 @@ def _active(codes: list[CodeType]) -> list[FrameType]:
             frame = frame.f_back
     # This function's own frame was among them: a frame that refers to itself keeps all frames around it alive.
     del frame, inner
-    for thing in gc.get_referrers(*codes):
+    # All objects of the process are passed: not for code that can never be suspended.
+    resumable = [code for code in codes if code.co_flags & _RESUMABLE]
+    for thing in gc.get_referrers(*resumable) if resumable else ():
         kind = type(thing)
         waiting: FrameType | None = None
         if kind is GeneratorType:

@@ -17,6 +17,9 @@ def unseen(action: CodeType, body: CodeType) -> list[str]:
     """
     if not body.co_flags & inspect.CO_OPTIMIZED:  # a module or a class: what is assigned is what it reads
         return []
+    # Disassembling takes a millisecond, and most actions have no name in common with what is looked up.
+    if set(action.co_names).isdisjoint(_looked_up(body)):
+        return []
     assigned = dict.fromkeys(_names(action, "STORE_NAME"))
     read = set(_read(body)).difference(body.co_varnames, body.co_cellvars, body.co_freevars)
     return [name for name in assigned if name in read]
@@ -24,6 +27,14 @@ def unseen(action: CodeType, body: CodeType) -> list[str]:
 
 def _names(code: CodeType, instruction: str) -> Iterator[str]:
     return (found.argval for found in dis.get_instructions(code) if found.opname == instruction)
+
+
+def _looked_up(code: CodeType) -> Iterator[str]:
+    """All names but those of variables that a function, and those that it defines, use."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _looked_up(constant)
 
 
 def _read(code: CodeType) -> Iterator[str]:
