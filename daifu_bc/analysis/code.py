@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import opcode
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import CodeType
 from typing import Any, Final, NamedTuple
 
@@ -100,6 +100,15 @@ class ExceptionEntry(NamedTuple):
     target: int
     depth: int
     lasti: bool
+
+
+def code_objects(code: CodeType) -> Iterator[CodeType]:
+    """A code object, and all those of what it defines."""
+    work = [code]
+    while work:
+        found = work.pop()
+        yield found
+        work += [constant for constant in found.co_consts if isinstance(constant, CodeType)]
 
 
 def exception_entries(table: bytes) -> list[ExceptionEntry]:

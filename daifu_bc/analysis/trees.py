@@ -8,6 +8,8 @@ from collections.abc import Container
 from types import CodeType
 from typing import Final, NamedTuple
 
+from daifu_bc.analysis.code import code_objects
+
 # Few, for a tree of a large module has tens of thousands of objects: the text that runs, the new one, a definition.
 _KEPT: Final = 4
 
@@ -49,13 +51,7 @@ def compiled(text: str, filename: str, flags: int = 0) -> Compiled:
         SyntaxError, ValueError, RecursionError: as `compile`.
     """
     module = compile(tree_of(text), filename, "exec", flags, dont_inherit=True)
-    places: set[Place] = set()
-    work = [module]
-    while work:
-        code = work.pop()
-        places.add(place_of(code))
-        work += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
-    return Compiled(module, frozenset(places))
+    return Compiled(module, frozenset(map(place_of, code_objects(module))))
 
 
 def place_of(code: CodeType) -> Place:

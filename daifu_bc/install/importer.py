@@ -108,8 +108,10 @@ def _get_zipped(loader: zipimporter, fullname: str) -> CodeType:
         SyntaxError: the file is no Python.
     """
     plain = _plain_get_zipped(loader, fullname)
+    if type(loader) is not zipimporter:
+        return plain
     path = loader.get_filename(fullname)
-    if type(loader) is not zipimporter or not covers(fullname, path):
+    if not covers(fullname, path):
         return plain
     if path == plain.co_filename:
         sources.remember(path, loader.get_data(path))

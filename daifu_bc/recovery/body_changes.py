@@ -6,6 +6,7 @@ Threads often crash by the same mistake. It is mended once, and each of them goe
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from types import CodeType
 
 from daifu_bc.analysis.statements import parse
@@ -65,11 +66,8 @@ class BodyChanges:
         """
         self.staying.pop(ways.captured.code, None)
         for step in self._in_force():
-            for before, after in step.codes:
-                code, moved = pristine(after), ways.moved
-                if pristine(before) is not ways.flow.code or code is ways.flow.code:
-                    continue
-                values = step.values.get(id(after), {})
+            for code, values in _next_bodies(ways, step):
+                moved = ways.moved
                 if ways.move_to(flow_of(code), values):  # blocks have come or gone around the statement
                     try:
                         ways.moved = Moved(transfer(ways.captured, code, _text(code)), values)
@@ -88,17 +86,25 @@ class BodyChanges:
         return present
 
     def _follow(self, ways: Ways, step: history.Step) -> None:
-        for before, after in step.codes:
-            code = pristine(after)
-            if pristine(before) is not ways.flow.code or code is ways.flow.code:
-                continue
+        for code, values in _next_bodies(ways, step):
             try:
                 to = transfer(ways.captured, code, _text(code))
             except Refusal as refusal:
                 self.obstacle = f"{code.co_qualname} was replaced, and goes on here as it was: {refusal}"
                 return
             self.obstacle = ""
-            self.move(ways, Moved(to, step.values.get(id(after), {})), step)
+            self.move(ways, Moved(to, values), step)
+
+
+def _next_bodies(ways: Ways, step: history.Step) -> Iterator[tuple[CodeType, dict[str, object]]]:
+    """The bodies that a surgery has put in the place of the one in which a frame would go on, one after the other.
+
+    Each with the values of parameters that only it has.
+    """
+    for before, after in step.codes:
+        code = pristine(after)
+        if pristine(before) is ways.flow.code and code is not ways.flow.code:
+            yield code, step.values.get(id(after), {})
 
 
 def _text(code: CodeType) -> ast.Module:

@@ -9,6 +9,7 @@ import warnings
 from types import CodeType
 from typing import Final, cast
 
+from daifu_bc.analysis.code import code_objects
 from daifu_bc.analysis.flow import EXIT, Flow
 from daifu_bc.analysis.statements import FUTURES, Statements, find_function, parse
 from daifu_bc.errors import NoPoint
@@ -103,17 +104,12 @@ def _compiled(edited: ast.Module, code: CodeType) -> CodeType:
     with warnings.catch_warnings():
         # Nobody wrote that `return`, which may stand in a `finally`; and what the program is warned of it knows.
         warnings.simplefilter("ignore")
-        built: CodeType = compile(
-            edited, code.co_filename, "exec", code.co_flags & FUTURES, dont_inherit=True
-        )
-        return built
+        built = compile(edited, code.co_filename, "exec", code.co_flags & FUTURES, dont_inherit=True)
+    return cast(CodeType, built)
 
 
 def _find(module: CodeType, code: CodeType) -> CodeType:
-    work = [module]
-    while work:
-        here = work.pop()
+    for here in code_objects(module):
         if here.co_qualname == code.co_qualname and here.co_firstlineno == code.co_firstlineno:
             return here
-        work += [constant for constant in here.co_consts if isinstance(constant, CodeType)]
     raise NoPoint(f"{code.co_name} is not in the text of its file")

@@ -115,7 +115,7 @@ def follow_sentence(bodies: Iterable[Replaced], but: FrameType | None) -> list[s
         notes.append(f"{frames} the old body: what waits cannot be watched by this Python")
     for body in known:
         names = ", ".join(sorted(further[id(body)]))
-        if names and any(frame is not but for frame in _active(list(running(body.old)))):
+        if names and any(frame is not but for frame in _active(running(body.old))):
             notes.append(
                 f"{body.new.co_qualname} uses {names} of the function around it now: a frame that runs it keeps the old "
                 "body, the next call has the new one"
