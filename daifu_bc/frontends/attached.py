@@ -7,6 +7,7 @@ import time
 from daifu_bc.errors import DaifuError
 from daifu_bc.frontends.patience import report_in_time
 from daifu_bc.frontends.station import invitation, station
+from daifu_bc.frontends.switching import ask_in_turn
 from daifu_bc.frontends.terminal import flush_program_output
 from daifu_bc.recovery import journal, signals
 from daifu_bc.recovery.interface import HoldLike, Responder
@@ -41,9 +42,4 @@ def answer(hold: HoldLike) -> None:
 def _wait(hold: HoldLike, began: float) -> None:
     with turns.entered(hold, asks=True) as place:
         tell(invitation())
-        while (exit_code := turns.wait(place)) is None:
-            station.serve(hold, began)
-            if hold.decision is not None or turns.goes_on_asking(hold):
-                return
-        hold.leave(exit_code)
-        journal.done(hold, "exit", code=str(exit_code), outcome="another hold was left so")
+        ask_in_turn(hold, place, lambda: station.serve(hold, began))

@@ -14,7 +14,7 @@ from daifu_bc.frontends import conversation, rendezvous
 from daifu_bc.frontends.connection import AnsweredNoError, Connection, GoneError, connect
 from daifu_bc.frontends.protocol import Object
 from daifu_bc.frontends.rendezvous import AttachError
-from daifu_bc.frontends.switching import MOST_TEXT
+from daifu_bc.frontends.switching import columns, described
 from daifu_bc.frontends.values import printable
 
 #: Seconds in which a run that is not busy says how it is.
@@ -96,9 +96,7 @@ def show_runs(words: Sequence[str]) -> int:
     if len(rows) == 1:
         print("No run is held.")
         return 0
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        print("  ".join(f"{part:<{width}}" for part, width in zip(row, widths, strict=True)).rstrip())
+    print(columns(rows))
     return 0
 
 
@@ -108,9 +106,7 @@ def _row(run: Run) -> tuple[str, str, str, str, str]:
     holds: list[Object] = run.status["holds"]
     first = next((hold for hold in holds if hold["number"] == run.status["hold"]), holds[0])
     error: dict[str, Any] = first["error"]
-    text = error["text"].partition("\n")[0]
-    short = text if len(text) <= MOST_TEXT else f"{text[: MOST_TEXT - 3]}..."
-    what = f"{error['type']}: {short}" if short else error["type"]
+    what = described(error["type"], error["text"])
     place = f"{os.path.basename(first['file'])}:{first['line']}, in {first['function']}"
     more = f" (and {len(holds) - 1} more)" if len(holds) > 1 else ""
     since = dt.datetime.fromtimestamp(first["since"]).isoformat(" ", "seconds")

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from daifu_bc.frontends.reader import CTRL_C, MOST_BYTES, Reader, line_mode
+from daifu_bc.frontends.switching import ended_while
 from daifu_bc.recovery import signals
 from daifu_bc.recovery.telling import tell
 from daifu_bc.recovery.turns import turns
@@ -178,10 +179,7 @@ def left_in_order(place: str, *, capable: bool) -> Iterator[None]:
             others = sum(other.asks for other in turns.places()) - 1
             more = f", and {others} more" if others > 0 else ""
             commands = "\x1b[?2004l\x1b[?25h\x1b[0m" if capable else ""
-            tell(
-                f"{commands}\ndaifu_bc: the program has ended while {place} was still held{more}: a daemon thread"
-                " ends with the process. The main thread can wait for it with `join()`."
-            )
+            tell(f"{commands}\n{ended_while(f'{place} was still held{more}')}")
 
     atexit.register(at_exit)
     try:

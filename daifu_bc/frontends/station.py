@@ -19,6 +19,7 @@ from daifu_bc.frontends import protocol, rendezvous
 from daifu_bc.frontends.log import duration
 from daifu_bc.frontends.protocol import Object
 from daifu_bc.frontends.service import Service, is_over
+from daifu_bc.frontends.switching import ended_while
 from daifu_bc.frontends.visitor import Visitor
 from daifu_bc.recovery import attaching, journal, signals
 from daifu_bc.recovery.interface import HoldLike
@@ -81,16 +82,19 @@ class Station:
         atexit.register(self._at_exit)
 
     def _close(self) -> None:
-        atexit.unregister(self._at_exit)
-        if self._listener is not None:
-            self._listener.close()
-            self._listener = None
+        self._stop_listening()
         self._remove()
         deadline = time.monotonic() + PATIENCE
         for visitor in self._visitors:
             visitor.finish(deadline)
         self._visitors = []
         self._service = Service()
+
+    def _stop_listening(self) -> None:
+        atexit.unregister(self._at_exit)
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
 
     def _remove(self) -> None:
         if self._in_place():
@@ -109,18 +113,12 @@ class Station:
         with self._lock:
             self._ended = True
             self._remove()
-        tell(
-            "daifu_bc: the program has ended while a thread was still held: a daemon thread ends with the process."
-            " The main thread can wait for it with `join()`."
-        )
+        tell(ended_while("a thread was still held"))
 
     def in_child(self) -> None:
         """In a forked child the socket and the clients are the parent's; a hold there opens its own."""
         self._lock = threading.Lock()
-        atexit.unregister(self._at_exit)
-        if self._listener is not None:
-            self._listener.close()
-            self._listener = None
+        self._stop_listening()
         for visitor in self._visitors:
             visitor.close()
         self._visitors = []
@@ -189,10 +187,7 @@ class Station:
         with self._lock:
             if self._ended:
                 return
-            if self._listener is not None:
-                atexit.unregister(self._at_exit)
-                self._listener.close()
-                self._listener = None
+            self._stop_listening()
             # Without a socket the hold goes on: the clients that are there may still decide it, else the time is over.
             with contextlib.suppress(rendezvous.AttachError, OSError):
                 self._open()

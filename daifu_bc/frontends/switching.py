@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 
 from daifu_bc.frontends import render
 from daifu_bc.frontends.log import duration
 from daifu_bc.frontends.script import ScriptError
 from daifu_bc.frontends.values import printable
 from daifu_bc.frontends.word import Request, Word, takes_nothing, whole_number
+from daifu_bc.recovery import journal
 from daifu_bc.recovery.interface import HoldLike
 from daifu_bc.recovery.turns import Place, turns
 
@@ -38,12 +40,17 @@ def _holds(hold: HoldLike, _request: Request) -> str:
             f"{'>' if place.number == hold.number else ' '} hold {place.number}",
             f"thread {printable(place.thread)}",
             f"{_where(place)}, in {printable(place.function)}",
-            f"{_error(place)}   ({_since(place, now)})",
+            f"{described(place.error[0], printable(place.error[1]))}   ({_since(place, now)})",
         )
         for place in turns.places()
     ]
     if not rows:  # it is asked by other ways than the prompt's
         return "No hold waits."
+    return columns(rows)
+
+
+def columns(rows: Sequence[Sequence[str]]) -> str:
+    """Return rows as lines, each part below that of the row before."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(f"{part:<{width}}" for part, width in zip(row, widths, strict=True)).rstrip()
@@ -51,15 +58,48 @@ def _holds(hold: HoldLike, _request: Request) -> str:
     )
 
 
-def _where(place: Place) -> str:
-    return f"{render.short_path(place.filename)}:{place.line}"
+def described(kind: str, text: str) -> str:
+    """Return an exception in a few words.
 
-
-def _error(place: Place) -> str:
-    kind, text = place.error
-    first = printable(text).partition("\n")[0]
+    Args:
+        kind: its class.
+        text: what it says; the first line of that is enough.
+    """
+    first = text.partition("\n")[0]
     short = first if len(first) <= MOST_TEXT else f"{first[: MOST_TEXT - 3]}..."
     return f"{kind}: {short}" if short else kind
+
+
+def ask_in_turn(hold: HoldLike, place: Place, ask: Callable[[], None]) -> None:
+    """Ask about a hold, whenever it is its turn, until it is decided or is left with another one.
+
+    Args:
+        hold: the hold.
+        place: its place in the queue.
+        ask: asks until it is decided, or the turn goes to another one.
+    """
+    while (exit_code := turns.wait(place)) is None:
+        ask()
+        if hold.decision is not None or turns.goes_on_asking(hold):
+            return
+    hold.leave(exit_code)
+    journal.done(hold, "exit", code=str(exit_code), outcome="another hold was left so")
+
+
+def ended_while(what: str) -> str:
+    """Return what is said if the program ends while a daemon thread is held.
+
+    Args:
+        what: what was held.
+    """
+    return (
+        f"daifu_bc: the program has ended while {what}: a daemon thread ends with the process."
+        " The main thread can wait for it with `join()`."
+    )
+
+
+def _where(place: Place) -> str:
+    return f"{render.short_path(place.filename)}:{place.line}"
 
 
 def _since(place: Place, now: float) -> str:

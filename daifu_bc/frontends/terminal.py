@@ -52,12 +52,7 @@ def responder() -> Responder:
 def answer(hold: HoldLike) -> None:
     """Ask the person, whenever it is this hold's turn, until it is decided."""
     with signals.guarded(), turns.entered(hold, asks=True) as place:
-        while (exit_code := turns.wait(place)) is None:
-            _come_to_prompt(hold)
-            if hold.decision is not None or turns.goes_on_asking(hold):
-                return
-        hold.leave(exit_code)
-        journal.done(hold, "exit", code=str(exit_code), outcome="another hold was left so")
+        switching.ask_in_turn(hold, place, lambda: _come_to_prompt(hold))
 
 
 def _come_to_prompt(hold: HoldLike) -> None:
