@@ -7,15 +7,14 @@ import importlib.metadata
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import cast
 
-from daifu_bc import frontends
-from daifu_bc.analysis import filters
+from daifu_bc import frontends, run_options
 from daifu_bc.errors import DaifuError, UsageError
 from daifu_bc.frontends import log
 from daifu_bc.install import launch, settings
-from daifu_bc.recovery import attaching, journal, policy, repetition
+from daifu_bc.recovery import journal, policy
+from daifu_bc.run_options import HELP_FLAGS
 
 USAGE_CODE = 2
 #: What the shell reports for a program that a closed pipe has ended.
@@ -57,44 +56,6 @@ With neither, the exception goes on at once, as without daifu: a batch job never
 `daifu run --help` tells the options of run.
 """
 
-RUN_HELP = """\
-usage: daifu run [options] script.py|program.pyc|folder|file.zip [arguments]
-       daifu run [options] -m module [arguments]
-
-Runs a program as `python` would, with its code and its project's code vaccinated: an exception that nobody
-handles holds it. The exit code is the program's.
-
-options (before the program; what follows it belongs to the program):
-  --playbook FILE   answer holds from FILE, one block of words for each, blocks separated by a line `---`
-                    (also: DAIFU_PLAYBOOK=FILE)
-  --journal FILE    write what is held and done there (also: DAIFU_JOURNAL=FILE); default:
-                    $XDG_STATE_HOME/daifu_bc/journal.jsonl, under ~/.local/state if that is not set
-  --scope SCOPE     what is vaccinated: project (default), all, or names of packages separated by commas
-  --hold-through NAMES
-                    functions whose `except Exception` and the like do not count: what they would catch is held.
-                    NAMES are separated by commas: fit, Trainer.fit, package.module:Trainer.fit, file.py:fit;
-                    `*` stands for anything (also: DAIFU_HOLD_THROUGH=NAMES)
-  --leave-to NAMES  functions that deal with what is raised in them and in what they call: never held
-                    (also: DAIFU_LEAVE_TO=NAMES)
-  --hold-keyboard-interrupt
-                    hold Ctrl-C, too (also: DAIFU_HOLD_KEYBOARD_INTERRUPT=1)
-  --pause-signal NAME
-                    the signal that stops the running program at its next statement, as long as it has no use for it
-                    itself: SIGUSR1 if left out; none for no signal (also: DAIFU_PAUSE_SIGNAL=NAME)
-  --retry-limit N   after how many retries that change nothing a playbook's block `repeat` gives up: 3 if left out,
-                    none for no limit (also: DAIFU_RETRY_LIMIT=N)
-  --attach          where neither a playbook nor a terminal answers, wait for `daifu attach` (also: DAIFU_ATTACH=1)
-  --hold-timeout SECONDS
-                    for how long, from the last word that was typed: 1800 if left out, none for no limit
-                    (also: DAIFU_HOLD_TIMEOUT=SECONDS)
-  --on-timeout raise
-                    what then becomes of the hold: the exception goes on (also: DAIFU_ON_TIMEOUT=raise)
-  -h, --help        this text
-
-All from --hold-through on may also stand in pyproject.toml, under [tool.daifu]: hold-through = ["fit"], and so on.
-DAIFU_DISABLE=1 in the environment turns everything off.
-"""
-
 LOG_HELP = """\
 usage: daifu log [FILE]
 
@@ -104,29 +65,6 @@ DAIFU_JOURNAL names, or the user's own.
 
 #: Commands that are functions of `daifu_bc.frontends.client`.
 _FOR_HELD_RUNS = {"ps": "show_runs", "attach": "attach", "do": "do"}
-
-HELP_FLAGS = ("-h", "--help")
-
-
-@dataclass(slots=True)
-class RunArguments:
-    """What `daifu run` was asked to do."""
-
-    target: str = ""
-    arguments: list[str] = field(default_factory=list)
-    as_module: bool = False
-    scope: str | list[str] = "project"
-    playbook: str | None = None
-    journal: str | None = None
-    hold_through: str | None = None
-    leave_to: str | None = None
-    keyboard_interrupt: bool | None = None
-    pause_signal: str | None = None
-    retry_limit: str | None = None
-    attach: bool = False
-    hold_timeout: str | None = None
-    on_timeout: str | None = None
-    help: bool = False
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -174,111 +112,15 @@ def version() -> str:
         return "(not installed)"
 
 
-def parse_run(words: Sequence[str]) -> RunArguments:
-    """Return what `daifu run` is asked to do; the options end at the program.
-
-    Raises:
-        UsageError: an option is unknown or lacks its value, or there is no program.
-    """
-    parsed = RunArguments()
-    rest = list(words)
-    while rest:
-        word = rest.pop(0)
-        if word in HELP_FLAGS:
-            parsed.help = True
-            return parsed
-        if word == "-m" or (word.startswith("-m") and not word.startswith("--")):
-            parsed.as_module = True
-            # As with python, the name may stand in the same word.
-            rest = [word[2:], *rest] if len(word) > len("-m") else rest
-            break
-        if word == "--":
-            break
-        if not word.startswith("-"):
-            rest.insert(0, word)
-            break
-        _option(parsed, word, rest)
-    if not rest:
-        missing = "a module's name after -m" if parsed.as_module else "a program"
-        raise UsageError(f"`daifu run` needs {missing}; `daifu run --help` tells more")
-    parsed.target, parsed.arguments = rest[0], rest[1:]
-    return parsed
-
-
-#: Options with one value, and where it is kept.
-_VALUES = {
-    "--playbook": "playbook",
-    "--journal": "journal",
-    "--hold-through": "hold_through",
-    "--leave-to": "leave_to",
-    "--pause-signal": "pause_signal",
-    "--retry-limit": "retry_limit",
-    "--hold-timeout": "hold_timeout",
-    "--on-timeout": "on_timeout",
-}
-
-#: Those of them whose values are checked.
-_CHECKS = {
-    "--retry-limit": repetition.checked,
-    "--hold-timeout": attaching.checked_timeout,
-    "--on-timeout": attaching.checked_answer,
-}
-
-#: Options without a value.
-_SWITCHES = {
-    "--hold-keyboard-interrupt": "keyboard_interrupt",
-    "--attach": "attach",
-}
-
-
-def _option(parsed: RunArguments, word: str, rest: list[str]) -> None:
-    name, equals, value = word.partition("=")
-    if name in _SWITCHES and not equals:
-        setattr(parsed, _SWITCHES[name], True)
-        return
-    if name != "--scope" and name not in _VALUES:
-        raise UsageError(f"`daifu run` has no option {name}; `daifu run --help` tells what there is")
-    if not equals:
-        if not rest:
-            raise UsageError(f"{name} needs a value")
-        value = rest.pop(0)
-    if not value:
-        raise UsageError(f"{name} needs a value")
-    if name in _CHECKS:
-        value = _CHECKS[name](value)
-    if name in _VALUES:
-        setattr(parsed, _VALUES[name], value)
-    else:
-        names = [part.strip() for part in value.split(",") if part.strip()]
-        parsed.scope = names[0] if names in (["project"], ["all"], ["function"]) else names
-
-
 def run(words: Sequence[str]) -> int:
     """Run a program: `daifu run`."""
-    parsed = parse_run(words)
+    parsed = run_options.parse(words)
     if parsed.help:
-        print(RUN_HELP, end="")
+        print(run_options.help_text(), end="")
         return 0
-    # In the environment, so that child processes do the same; absolute, because the program may change its directory.
-    if parsed.playbook is not None:
-        os.environ[policy.PLAYBOOK_VARIABLE] = os.path.abspath(parsed.playbook)
-    if parsed.journal is not None:
-        os.environ[journal.VARIABLE] = os.path.abspath(parsed.journal)
-    if parsed.retry_limit is not None:
-        os.environ[repetition.VARIABLE] = parsed.retry_limit
-    if parsed.attach:
-        os.environ[attaching.VARIABLE] = "1"
-    if parsed.hold_timeout is not None:
-        os.environ[attaching.TIMEOUT] = parsed.hold_timeout
-    if parsed.on_timeout is not None:
-        os.environ[attaching.ON_TIMEOUT] = parsed.on_timeout
+    # In the environment, so that child processes do the same.
+    os.environ.update(parsed.environment)
     settings.check()
-    settings.configure(
-        hold_through=filters.names_in(parsed.hold_through) if parsed.hold_through else None,
-        leave_to=filters.names_in(parsed.leave_to) if parsed.leave_to else None,
-        hold_keyboard_interrupt=parsed.keyboard_interrupt,
-        pause_signal=parsed.pause_signal,
-    )
     frontends.register()
     policy.prepare()
     return launch.run(parsed.target, parsed.arguments, as_module=parsed.as_module, scope=parsed.scope)

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from daifu_bc import cli
+from daifu_bc import cli, run_options
 from daifu_bc.errors import UsageError
-from daifu_bc.install import launch
+from daifu_bc.install import launch, options
 from daifu_bc.recovery import journal, policy
 
 
@@ -108,9 +108,9 @@ def test_what_cannot_be_done(
 
 def test_parse_run_stops_at_the_program() -> None:
     with pytest.raises(UsageError):
-        cli.parse_run(["--journal", "j"])
-    assert cli.parse_run(["--help", "x.py"]).help
-    assert not cli.parse_run(["x.py", "--help"]).help
+        run_options.parse(["--journal", "j"])
+    assert run_options.parse(["--help", "x.py"]).help
+    assert not run_options.parse(["x.py", "--help"]).help
 
 
 @pytest.mark.parametrize("words", [[], ["--help"], ["-h"], ["help"]])
@@ -146,3 +146,31 @@ def test_log_into_a_closed_pipe() -> None:
     )
     assert result.stdout.count("\n") == 1
     assert result.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("words", "value"),
+    [
+        (["--attach"], "1"),
+        (["--no-attach"], "0"),
+        (["--attach", "--no-attach"], "0"),
+        (["--hold-timeout", "5"], None),
+    ],
+)
+def test_switches_are_taken_back(words: list[str], value: str | None) -> None:
+    assert run_options.parse([*words, "x.py"]).environment.get("DAIFU_ATTACH") == value
+
+
+@pytest.mark.parametrize("word", ["--no-journal", "--no-scope", "--no-", "--attach=1", "--no-attach=1"])
+def test_only_switches_are_taken_back(word: str) -> None:
+    with pytest.raises(UsageError, match="has no option"):
+        run_options.parse([word, "x.py"])
+
+
+def test_the_help_knows_each_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["run", "--help"]) == 0
+    text = capsys.readouterr().out
+    for option in options.OPTIONS:
+        assert f"\n  --{option.name}" in text
+        assert option.variable == "DAIFU_" + option.name.upper().replace("-", "_")
+    assert max(map(len, text.splitlines())) <= 120

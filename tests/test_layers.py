@@ -18,6 +18,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = (
     ("__main__",),
     ("cli",),
+    ("run_options",),
     ("demo",),
     ("__init__",),
     ("frontends",),

@@ -22,6 +22,7 @@ from daifu_bc.frontends.service import Service, is_over
 from daifu_bc.frontends.switching import ended_while
 from daifu_bc.frontends.visitor import Visitor
 from daifu_bc.recovery import attaching, journal, signals
+from daifu_bc.recovery.announcements import announce
 from daifu_bc.recovery.interface import HoldLike
 from daifu_bc.recovery.interrupts import close_to, open_sections
 from daifu_bc.recovery.telling import tell
@@ -149,6 +150,7 @@ class Station:
                 continue
             left = self._service.left(began)
             if left is not None and left <= 0:
+                announce("timed out", hold, f"nobody has come for {attaching.timeout():g} s")
                 self._let_go(hold, None, f"nobody has come for {attaching.timeout():g} s")
                 continue
             self._stay_in_place()

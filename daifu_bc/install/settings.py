@@ -5,27 +5,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from daifu_bc.analysis import filters
 from daifu_bc.errors import UsageError
 from daifu_bc.install.notice import say_once
+from daifu_bc.install.options import OPTIONS
 from daifu_bc.install.scope import project_root
-from daifu_bc.recovery import attaching, policy, repetition
 from daifu_bc.recovery import pause_signal as pausing
+from daifu_bc.recovery import policy
 
-_LISTS: Final = {"hold-through": filters.HOLD_THROUGH, "leave-to": filters.LEAVE_TO}
-_SWITCHES: Final = {
-    "hold-keyboard-interrupt": filters.KEYBOARD_INTERRUPT,
-    "attach": attaching.VARIABLE,
-}
-#: Each with its variable and with what checks it.
-_TEXTS: Final = {
-    "pause-signal": (pausing.VARIABLE, pausing.checked),
-    "retry-limit": (repetition.VARIABLE, repetition.checked),
-    "hold-timeout": (attaching.TIMEOUT, attaching.checked_timeout),
-    "on-timeout": (attaching.ON_TIMEOUT, attaching.checked_answer),
-}
+_BY_KEY: Final = {option.name: option for option in OPTIONS if option.in_project}
 
 
 def read_project(filename: str) -> None:
@@ -53,26 +43,15 @@ def read_project(filename: str) -> None:
         say_once(path, f"{path} cannot be read, so nothing there counts: {error}")
         return
     for key, value in table.items() if isinstance(table, dict) else ():
-        variable, text = _read(path, key, value)
-        os.environ.setdefault(variable, text)
+        option = _BY_KEY.get(key)
+        if option is None:
+            known = ", ".join(_BY_KEY)
+            raise UsageError(
+                f"[tool.daifu] in {path} has {key}, which is not known", remedy=f"Known are {known}."
+            )
+        os.environ.setdefault(option.variable, option.read(value, path))
     policy.ask_anew()
     pausing.update()
-
-
-def _read(path: str, key: str, value: Any) -> tuple[str, str]:
-    if key in _LISTS:
-        if isinstance(value, list) and all(isinstance(name, str) for name in value):
-            return _LISTS[key], filters.as_text(value)
-        raise UsageError(f"{key} in {path} is no list of names", remedy=f'Write {key} = ["fit"], say.')
-    if key in _SWITCHES:
-        if isinstance(value, bool):
-            return _SWITCHES[key], str(int(value))
-        raise UsageError(f"{key} in {path} is neither true nor false")
-    if key in _TEXTS:
-        variable, checked = _TEXTS[key]
-        return variable, checked(str(value))
-    known = ", ".join([*_LISTS, *_SWITCHES, *_TEXTS])
-    raise UsageError(f"[tool.daifu] in {path} has {key}, which is not known", remedy=f"Known are {known}.")
 
 
 def configure(
@@ -118,9 +97,9 @@ def check() -> None:
     Raises:
         UsageError: something there is not known.
     """
-    for variable in _LISTS.values():
-        filters.names_in(os.environ.get(variable, ""))
-    pausing.named()
-    repetition.checked(os.environ.get(repetition.VARIABLE) or "none")
-    attaching.checked_timeout(os.environ.get(attaching.TIMEOUT) or "none")
-    attaching.checked_answer(os.environ.get(attaching.ON_TIMEOUT) or "raise")
+    for option in OPTIONS:
+        value = os.environ.get(option.variable)
+        if value:
+            option.check(value)
+    policy.ask_anew()
+    pausing.update()

@@ -14,6 +14,7 @@ from typing import Literal, TextIO, cast
 
 from daifu_bc.errors import UsageError
 from daifu_bc.recovery import attaching, journal
+from daifu_bc.recovery.announcements import announce
 from daifu_bc.recovery.interface import HoldLike, Responder
 from daifu_bc.recovery.telling import tell
 from daifu_bc.recovery.working import came_from_outside, working
@@ -154,6 +155,7 @@ def respond(hold: HoldLike) -> None:
 
     Whatever goes wrong on the way, the exception goes on.
     """
+    announce("held", hold)
     try:
         _ask(hold)
     except Exception as error:
@@ -165,6 +167,7 @@ def respond(hold: HoldLike) -> None:
     if hold.decision is None:
         hold.let_go()
         journal.done(hold, "raise", outcome="nobody has decided")
+    announce("resumed", hold, getattr(hold.decision, "word", ""))
 
 
 def _ask(hold: HoldLike) -> None:

@@ -1,0 +1,127 @@
+"""What `daifu run` was asked to do, and the text that tells what it can be asked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from daifu_bc.errors import UsageError
+from daifu_bc.install.options import OPTIONS, Option
+
+HELP_FLAGS: Final = ("-h", "--help")
+_SCOPE: Final = "--scope"
+_NO: Final = "--no-"
+#: Where the explanations begin.
+_INDENT: Final = " " * 20
+_NAMES: Final = {f"--{option.name}": option for option in OPTIONS}
+
+_USAGE: Final = """\
+usage: daifu run [options] script.py|program.pyc|folder|file.zip [arguments]
+       daifu run [options] -m module [arguments]
+
+Runs a program as `python` would, with its code and its project's code vaccinated: an exception that nobody
+handles holds it. The exit code is the program's.
+
+options (before the program; what follows it belongs to the program):
+  --scope SCOPE     what is vaccinated: project (default), all, or names of packages separated by commas
+"""
+
+_END: Final = """\
+  -h, --help        this text
+
+Each option may also stand in the environment, as DAIFU_ and its name: DAIFU_HOLD_THROUGH=fit. All but --scope,
+--playbook and --journal may also stand in pyproject.toml, under [tool.daifu]: hold-through = ["fit"], and so on. Those
+without a value are 1 or 0 in the environment, true or false in pyproject.toml, and --no-NAME takes them back.
+DAIFU_DISABLE=1 in the environment turns everything off.
+"""
+
+
+@dataclass(slots=True)
+class RunArguments:
+    """What `daifu run` was asked to do.
+
+    Attributes:
+        target: the program, or the module's name.
+        arguments: the program's.
+        as_module: whether `target` is a module's name.
+        scope: what is vaccinated.
+        environment: what the options say, by the names of their variables.
+        help: whether only the help is wanted.
+    """
+
+    target: str = ""
+    arguments: list[str] = field(default_factory=list)
+    as_module: bool = False
+    scope: str | list[str] = "project"
+    environment: dict[str, str] = field(default_factory=dict)
+    help: bool = False
+
+
+def help_text() -> str:
+    """Return what `daifu run --help` prints."""
+    return _USAGE + "".join(map(_explained, OPTIONS)) + _END
+
+
+def _explained(option: Option) -> str:
+    name = f"  --{option.name} {option.value}".rstrip()
+    head = f"{name:<{len(_INDENT)}}" if len(name) < len(_INDENT) else f"{name}\n{_INDENT}"
+    return head + option.help.replace("\n", f"\n{_INDENT}") + "\n"
+
+
+def parse(words: Sequence[str]) -> RunArguments:
+    """Return what `daifu run` is asked to do; the options end at the program.
+
+    Raises:
+        UsageError: an option is unknown or lacks its value, or there is no program.
+    """
+    parsed = RunArguments()
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if word in HELP_FLAGS:
+            parsed.help = True
+            return parsed
+        if word == "-m" or (word.startswith("-m") and not word.startswith("--")):
+            parsed.as_module = True
+            # As with python, the name may stand in the same word.
+            rest = [word[2:], *rest] if len(word) > len("-m") else rest
+            break
+        if word == "--":
+            break
+        if not word.startswith("-"):
+            rest.insert(0, word)
+            break
+        _take(parsed, word, rest)
+    if not rest:
+        missing = "a module's name after -m" if parsed.as_module else "a program"
+        raise UsageError(f"`daifu run` needs {missing}; `daifu run --help` tells more")
+    parsed.target, parsed.arguments = rest[0], rest[1:]
+    return parsed
+
+
+def _take(parsed: RunArguments, word: str, rest: list[str]) -> None:
+    """Take an option, with its value from the words that follow if it does not stand in the same one."""
+    name, equals, value = word.partition("=")
+    taken_back = _NAMES.get("--" + name.removeprefix(_NO)) if name.startswith(_NO) else None
+    option = taken_back or _NAMES.get(name)
+    is_switch = option is not None and option.kind == "switch"
+    if (option is None and name != _SCOPE) or (is_switch and equals) or (taken_back and not is_switch):
+        raise UsageError(f"`daifu run` has no option {name}; `daifu run --help` tells what there is")
+    if option is not None and is_switch:
+        parsed.environment[option.variable] = "0" if taken_back else "1"
+        return
+    if not equals:
+        if not rest:
+            raise UsageError(f"{name} needs a value")
+        value = rest.pop(0)
+    if not value:
+        raise UsageError(f"{name} needs a value")
+    if option is None:
+        names = [part.strip() for part in value.split(",") if part.strip()]
+        parsed.scope = names[0] if names in (["project"], ["all"], ["function"]) else names
+    elif option.kind == "file":
+        parsed.environment[option.variable] = os.path.abspath(value)
+    else:
+        parsed.environment[option.variable] = option.check(value)
