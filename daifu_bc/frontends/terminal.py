@@ -39,7 +39,7 @@ STYLES = (
     (re.compile(r"-- daifu: .*"), "bold cyan"),
     (re.compile(r"> .*"), "bold yellow"),
     (re.compile(r"(?:Values|Frames):"), "cyan"),
-    (re.compile(r"(?:Held|Next|Again): .*"), "green"),
+    (re.compile(r"(?:Held|Next|Again|Ranks): .*"), "green"),
     (re.compile(r"[\w.]*(?:Error|Exception|Interrupt|Warning|Exit)\b.*"), "bold red"),
 )
 
