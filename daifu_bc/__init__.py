@@ -12,6 +12,7 @@ from daifu_bc.install import notice, vaccine
 from daifu_bc.recovery import pause_signal, policy
 
 if TYPE_CHECKING:
+    from daifu_bc.frontends.rule_maker import on
     from daifu_bc.install.settings import configure
     from daifu_bc.install.vaccinate import vaccinate
     from daifu_bc.recovery.pause import pause
@@ -23,6 +24,7 @@ __all__ = [
     "Refusal",
     "__version__",
     "configure",
+    "on",
     "patch",
     "pause",
     "surgery",
@@ -35,6 +37,7 @@ __all__ = [
 _HOMES = {
     "vaccinate": ("daifu_bc.install.vaccinate", "vaccinate"),
     "configure": ("daifu_bc.install.settings", "configure"),
+    "on": ("daifu_bc.frontends.rule_maker", "on"),
     "pause": ("daifu_bc.recovery.pause", "pause"),
     "patch": ("daifu_bc.recovery.surgeries", "patch"),
     "surgery": ("daifu_bc.recovery.surgeries", "surgery"),
@@ -49,8 +52,8 @@ _ENGINE = {
     "_intercept": ("daifu_bc.recovery.intercept", "intercept"),
 }
 
-# They take frames to their barriers, also where nobody would answer a hold.
-_NEED_ENGINE = ("surgery", "undo")
+# They take frames to their barriers, also where nobody would answer a hold; or somebody answers from then on.
+_NEED_ENGINE = ("on", "surgery", "undo")
 
 _INTERCEPT = sys.intern("_intercept")
 

@@ -32,8 +32,9 @@ _END: Final = """\
   -h, --help        this text
 
 Each option may also stand in the environment, as DAIFU_ and its name: DAIFU_HOLD_THROUGH=fit. All but --scope,
---playbook and --journal may also stand in pyproject.toml, under [tool.daifu]: hold-through = ["fit"], and so on. Those
-without a value are 1 or 0 in the environment, true or false in pyproject.toml, and --no-NAME takes them back.
+--playbook, --policy and --journal may also stand in pyproject.toml, under [tool.daifu]: hold-through = ["fit"], and
+so on. Those without a value are 1 or 0 in the environment, true or false in pyproject.toml, and --no-NAME takes them
+back. Rules may stand in pyproject.toml as well, a table [[tool.daifu.on]] for each.
 DAIFU_DISABLE=1 in the environment turns everything off.
 """
 

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from daifu_bc.analysis import filters
 from daifu_bc.errors import UsageError
-from daifu_bc.recovery import attaching, journal, policy, repetition
+from daifu_bc.recovery import attaching, journal, policy, repetition, rules
 from daifu_bc.recovery import pause_signal as pausing
 
 Kind = Literal["file", "names", "switch", "text"]
@@ -68,6 +68,14 @@ OPTIONS: Final = (
         "file",
         "FILE",
         "answer holds from FILE, one block of words for each, blocks separated by a line `---`",
+        in_project=False,
+    ),
+    Option(
+        "policy",
+        rules.VARIABLE,
+        "file",
+        "FILE",
+        "rules that answer holds before anybody else does: TOML, a table [[on]] for each",
         in_project=False,
     ),
     Option(

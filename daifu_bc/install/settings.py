@@ -13,9 +13,11 @@ from daifu_bc.install.notice import say_once
 from daifu_bc.install.options import OPTIONS
 from daifu_bc.install.scope import project_root
 from daifu_bc.recovery import pause_signal as pausing
-from daifu_bc.recovery import policy
+from daifu_bc.recovery import policy, rules
 
 _BY_KEY: Final = {option.name: option for option in OPTIONS if option.in_project}
+#: A list of tables, and no option: `--policy` names a file of them.
+_RULES: Final = "on"
 
 
 def read_project(filename: str) -> None:
@@ -43,14 +45,17 @@ def read_project(filename: str) -> None:
         say_once(path, f"{path} cannot be read, so nothing there counts: {error}")
         return
     for key, value in table.items() if isinstance(table, dict) else ():
+        if key == _RULES:  # they are read there when they are needed, by child processes too
+            os.environ.setdefault(rules.VARIABLE, path)
+            continue
         option = _BY_KEY.get(key)
         if option is None:
-            known = ", ".join(_BY_KEY)
+            known = ", ".join([*_BY_KEY, _RULES])
             raise UsageError(
                 f"[tool.daifu] in {path} has {key}, which is not known", remedy=f"Known are {known}."
             )
         os.environ.setdefault(option.variable, option.read(value, path))
-    policy.ask_anew()
+    policy.prepare_rules()
     pausing.update()
 
 

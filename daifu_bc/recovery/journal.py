@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from daifu_bc.recovery.interface import FrameLike, HoldLike
 from daifu_bc.recovery.telling import tell
@@ -32,6 +33,15 @@ def _working_directory() -> str:
 # The program may change its directory; a relative name is meant from where it started.
 _STARTED_IN = _working_directory()
 _chosen: str | None = None
+
+
+class _Author(threading.local):
+    """Who does what this thread does to a hold: the name of a rule; empty for whoever answers."""
+
+    rule = ""
+
+
+_author = _Author()
 _told = False
 
 
@@ -58,6 +68,20 @@ def set_file(name: str | None) -> None:
     """Write to this file from now on; None goes back to the environment's or the user's own."""
     global _chosen
     _chosen = name
+
+
+@contextlib.contextmanager
+def by(rule: str) -> Iterator[None]:
+    """Within, what is recorded in this thread was done by a rule.
+
+    Args:
+        rule: its name.
+    """
+    before, _author.rule = _author.rule, rule
+    try:
+        yield
+    finally:
+        _author.rule = before
 
 
 def held(hold: HoldLike) -> None:
@@ -127,6 +151,8 @@ def record(
             entry["seconds"] = round(max(seconds, 0.0), 6)
         if outcome:
             entry["outcome"] = outcome
+        if _author.rule:
+            entry["rule"] = _author.rule
         entry |= more
         # ASCII, so that a name that is no valid text (a surrogate) can be written too.
         _write(json.dumps(entry, ensure_ascii=True, default=str).encode("ascii") + b"\n")

@@ -41,7 +41,7 @@ class Pause:
     def __init__(self, thread: threading.Thread, reason: str = _ASKED) -> None:
         if thread.ident is None or not thread.is_alive():
             raise Refusal(f"the thread {thread.name} is not running")
-        if not policy.somebody_answers():
+        if not policy.somebody_looks():
             raise Refusal(
                 "nobody would answer a pause: there is neither a terminal nor a playbook",
                 remedy="Start the program with --playbook, or at a terminal.",
