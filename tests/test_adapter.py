@@ -72,6 +72,7 @@ def answers(address: tuple[str, int], command: str, **arguments: Any) -> str:
 
 
 AS_NOBODY = """
+import encodings.idna  # afterwards the standard library may be out of reach
 import json, os, sys
 from tests.test_adapter import NOBODY, answers
 address, command, arguments = json.loads(sys.argv[1])
