@@ -35,7 +35,7 @@ HEIGHT = {name: -number for number, names in enumerate(LAYERS) for name in names
 EXTRAS = {
     "demo": {"numpy", "sklearn", "torch"},
     "frontends": {"prompt_toolkit", "pygments", "rich"},
-    "integrations": {"numpy", "torch"},
+    "integrations": {"debugpy", "numpy", "torch"},
 }
 
 MAX_LINES = 400
