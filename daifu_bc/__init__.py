@@ -42,6 +42,8 @@ _HOMES = {
     "patch": ("daifu_bc.recovery.surgeries", "patch"),
     "surgery": ("daifu_bc.recovery.surgeries", "surgery"),
     "undo": ("daifu_bc.recovery.surgeries", "undo"),
+    "load_ipython_extension": ("daifu_bc.frontends.notebook_extension", "load_ipython_extension"),
+    "unload_ipython_extension": ("daifu_bc.frontends.notebook_extension", "unload_ipython_extension"),
     "_first_call": ("daifu_bc.rewrite.first_call", "first_call"),
 }
 _ENGINE = {
