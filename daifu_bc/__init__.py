@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from daifu_bc import frontends
 from daifu_bc.errors import DaifuError, Refusal
 from daifu_bc.install import notice, vaccine
-from daifu_bc.recovery import pause_signal, policy
+from daifu_bc.recovery import notification, pause_signal, policy
 
 if TYPE_CHECKING:
     from daifu_bc.frontends.rule_maker import on
@@ -137,6 +137,7 @@ def _start() -> None:
     import_module("daifu_bc.integrations").install()
     if policy.somebody_answers():
         _load_engine()
+        notification.prepare()
         pause_signal.install()
 
 
