@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from daifu_bc import frontends
 from daifu_bc.errors import DaifuError, Refusal
 from daifu_bc.install import notice, vaccine
-from daifu_bc.recovery import pause_signal, policy
+from daifu_bc.recovery import notification, pause_signal, policy
 from daifu_bc.recovery.last_will import install as stand_before_sigterm
 from daifu_bc.recovery.last_will import last_will
 
@@ -45,6 +45,8 @@ _HOMES = {
     "patch": ("daifu_bc.recovery.surgeries", "patch"),
     "surgery": ("daifu_bc.recovery.surgeries", "surgery"),
     "undo": ("daifu_bc.recovery.surgeries", "undo"),
+    "load_ipython_extension": ("daifu_bc.frontends.notebook_extension", "load_ipython_extension"),
+    "unload_ipython_extension": ("daifu_bc.frontends.notebook_extension", "unload_ipython_extension"),
     "_first_call": ("daifu_bc.rewrite.first_call", "first_call"),
 }
 _ENGINE = {
@@ -138,6 +140,7 @@ def _start() -> None:
     import_module("daifu_bc.integrations").install()
     if policy.somebody_answers():
         _load_engine()
+        notification.prepare()
         pause_signal.install()
     stand_before_sigterm()
 

@@ -13,7 +13,7 @@ from daifu_bc import frontends, run_options
 from daifu_bc.errors import DaifuError, UsageError
 from daifu_bc.frontends import log
 from daifu_bc.install import launch, settings
-from daifu_bc.recovery import journal, last_will, policy
+from daifu_bc.recovery import journal, last_will, notification, policy
 from daifu_bc.run_options import HELP_FLAGS
 
 USAGE_CODE = 2
@@ -120,11 +120,28 @@ def run(words: Sequence[str]) -> int:
         return 0
     # In the environment, so that child processes do the same.
     os.environ.update(parsed.environment)
+    if notification.ADDRESS in parsed.environment:
+        _hide_webhook(list(words))
     settings.check()
     frontends.register()
     policy.prepare()
     last_will.prepare()
     return launch.run(parsed.target, parsed.arguments, as_module=parsed.as_module, scope=parsed.scope)
+
+
+def _hide_webhook(words: list[str]) -> None:
+    """Begin anew without the webhook: everybody can see the words that a process was started with, but not its variables.
+
+    Raises:
+        UsageError: it cannot be done.
+    """
+    before = sys.orig_argv[1 : len(sys.orig_argv) - len(words)]
+    if sys.orig_argv[len(before) + 1 :] == words and sys.executable:
+        try:
+            os.execv(sys.executable, [sys.executable, *before, *run_options.without(words, "webhook")])
+        except OSError:
+            pass
+    raise UsageError("others could see the webhook", remedy=f"Set {notification.ADDRESS} instead.")
 
 
 def show_log(words: Sequence[str]) -> int:

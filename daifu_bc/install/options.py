@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from daifu_bc.analysis import filters
 from daifu_bc.errors import UsageError
-from daifu_bc.recovery import attaching, journal, last_will, policy, repetition, rules
+from daifu_bc.recovery import attaching, journal, last_will, notification, policy, repetition, rules
 from daifu_bc.recovery import pause_signal as pausing
 
 Kind = Literal["file", "names", "switch", "text", "words"]
@@ -138,8 +138,8 @@ OPTIONS: Final = (
         last_will.VARIABLE,
         "words",
         "WORDS|FILE",
-        "what to do before a SIGTERM ends the program, at its next statement or where it is held: code or other\n"
-        "words, or a file of them, or a .py file",
+        "what to do before a SIGTERM ends the program, at its next statement or where it is held: code\n"
+        "or other words, or a file of them, or a .py file",
     ),
     Option(
         "grace",
@@ -171,5 +171,28 @@ OPTIONS: Final = (
         "raise",
         "what then becomes of the hold: the exception goes on",
         attaching.checked_answer,
+    ),
+    Option(
+        "notify",
+        notification.COMMAND,
+        "text",
+        "COMMAND",
+        "when the run is held, resumed, or nobody has come in time, have the shell run COMMAND, with a JSON\n"
+        "object that tells of it on its standard input; the run does not wait for it",
+    ),
+    Option(
+        "webhook",
+        notification.ADDRESS,
+        "text",
+        "URL",
+        "post that object to URL, http or https; a URL that is a secret had better stand in DAIFU_WEBHOOK",
+        notification.checked_address,
+    ),
+    Option(
+        "journal-values",
+        journal.VALUES,
+        "switch",
+        "",
+        "values may be written to the journal and told: the texts of exceptions",
     ),
 )

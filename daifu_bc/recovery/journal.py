@@ -1,7 +1,7 @@
 """The journal: every hold and what was done about it, a JSON object on each line.
 
 It holds what happened, where, and the code that was run; never the value of a variable, and so no exception's
-message either. It never fails the run: what goes wrong with the file is told once on stderr.
+message either, unless that was asked for. It never fails the run: what goes wrong with the file is told once on stderr.
 """
 
 from __future__ import annotations
@@ -13,12 +13,17 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
+from daifu_bc.recovery.attributes import plain_text
 from daifu_bc.recovery.interface import FrameLike, HoldLike
 from daifu_bc.recovery.telling import tell
 
 VARIABLE = "DAIFU_JOURNAL"
+#: Whether values may be written, too: 1 or 0.
+VALUES = "DAIFU_JOURNAL_VALUES"
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
+#: Characters of an exception's text.
+MOST_TEXT = 1000
 #: Seconds to wait, one after the other, for the end of a line that another process may be writing; half a second in all.
 PAUSES = tuple(0.002 * 2**n for n in range(8))
 
@@ -52,6 +57,16 @@ def state_directory() -> str:
     if not os.path.isabs(base):
         base = os.path.join(os.path.expanduser("~"), ".local", "state")
     return os.path.join(base, "daifu_bc")
+
+
+def started_in() -> str:
+    """Return the directory that the program was started in."""
+    return _STARTED_IN
+
+
+def values_wanted() -> bool:
+    """Tell whether values may be written."""
+    return os.environ.get(VALUES) == "1"
 
 
 def path() -> str:
@@ -111,7 +126,7 @@ def done(
 
 def when_running(hold: HoldLike) -> Callable[[], None]:
     """Return what records that the run goes on after a hold; it keeps nothing of the hold alive."""
-    place, started, asked = _whereabouts(hold), hold.started, hold.asked
+    place, started, asked = whereabouts(hold), hold.started, hold.asked
 
     def note() -> None:
         now = time.time()
@@ -142,7 +157,7 @@ def record(
             "event": event,
         }
         if hold is not None:
-            entry |= _whereabouts(hold)
+            entry |= whereabouts(hold)
         elif place is not None:
             entry |= place
         if code:
@@ -175,12 +190,15 @@ def _write(line: bytes) -> None:
         raise
 
 
-def _whereabouts(hold: HoldLike) -> dict[str, object]:
+def whereabouts(hold: HoldLike) -> dict[str, object]:
+    """Return where a hold is and what was raised; the exception's text only if values are wanted."""
     kind = type(hold.exception)
     frame = _held_frame(hold)
     place = {} if frame is None else {"file": frame.filename, "line": frame.line, "function": frame.name}
     what = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-    return {"hold": hold.number, "thread": hold.thread_name, "what": what, **place}
+    facts = {"hold": hold.number, "thread": hold.thread_name, "what": what, **place}
+    text = plain_text(hold.exception) if values_wanted() else ""
+    return facts | {"text": text[:MOST_TEXT]} if text else facts
 
 
 def _held_frame(hold: HoldLike) -> FrameLike | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from daifu_bc.errors import Refusal
-from daifu_bc.recovery.attributes import arguments_of
+from daifu_bc.recovery.attributes import plain_text
 from daifu_bc.recovery.interface import HoldLike
 from daifu_bc.recovery.interrupts import undisturbed
 
@@ -229,8 +229,7 @@ class Turns:
 def _place(hold: HoldLike, asks: bool) -> Place:
     frame = next((frame for frame in hold.frames if frame.held), hold.selected)
     # Nothing of the program's is run for it: neither a `__str__` nor a property.
-    arguments = arguments_of(hold.exception)
-    text = arguments[0] if len(arguments) == 1 and type(arguments[0]) is str else ""
+    text = plain_text(hold.exception)
     return Place(
         hold.number,
         asks,
