@@ -24,7 +24,7 @@ from tests.playing import ROOT, play, python
 from tests.running import run
 from tests.test_journal import entries, fresh_journal  # noqa: F401 - a fixture
 from tests.test_layers import MODULES
-from tests.test_notification import seen
+from tests.test_notification import lines
 
 NOBODY = 65534
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files and rights to others")
@@ -107,7 +107,7 @@ def test_a_set_uid_program_heeds_no_variable(tmp_path: Path, kind: str, by: str)
     path = f"{tmp_path}:{ROOT}"
     ended = python(tmp_path, ["-c", BORROWS, kind, *start, "program.py"], **variables, PYTHONPATH=path)
     assert (ended.stdout, ended.returncode) == ("", 1)
-    assert ended.stderr.rstrip().endswith("ZeroDivisionError: integer division or modulo by zero")
+    assert ended.stderr.splitlines()[-1].startswith("ZeroDivisionError: ")
     assert ended.stderr.count("this process has another user's rights") == 1
     assert not (tmp_path / "was here").exists()
     assert not (tmp_path / "journal").exists()
@@ -327,8 +327,8 @@ def test_no_value_is_written_down(programs: Programs, tmp_path: Path) -> None:
     written = (tmp_path / "journal.jsonl").read_text()
     entries = [json.loads(line) for line in written.splitlines()]
     assert ("action", "the action raised KeyError") in [(one["event"], one.get("outcome")) for one in entries]
-    told = seen(lambda: (text := (tmp_path / "told").read_text()).count("\n") == 2 and text)
-    for text in (written, told):
+    told = lines(tmp_path / "told", len(("held", "resumed")))
+    for text in (written, *told):
         assert "Doe" not in text
 
 

@@ -19,7 +19,8 @@ def state_directory() -> str:
     # The specification has relative paths ignored.
     if not os.path.isabs(base):
         home = os.path.expanduser("~")
-        if not os.path.isabs(home) or not os.path.isdir(home):  # batch systems and containers may have none
+        # Batch systems and containers may have none; an empty HOME gives the root of all.
+        if not os.path.isabs(home) or home == "/" or not os.path.isdir(home):
             return os.path.join(COMMON, f"daifu_bc-{os.getuid()}")
         base = os.path.join(home, ".local", "state")
     return os.path.join(base, "daifu_bc")
