@@ -13,7 +13,7 @@ from daifu_bc import frontends, run_options
 from daifu_bc.errors import DaifuError, UsageError
 from daifu_bc.frontends import log
 from daifu_bc.install import launch, settings
-from daifu_bc.recovery import journal, notification, policy
+from daifu_bc.recovery import journal, last_will, notification, policy
 from daifu_bc.run_options import HELP_FLAGS
 
 USAGE_CODE = 2
@@ -125,6 +125,7 @@ def run(words: Sequence[str]) -> int:
     settings.check()
     frontends.register()
     policy.prepare()
+    last_will.prepare()
     return launch.run(parsed.target, parsed.arguments, as_module=parsed.as_module, scope=parsed.scope)
 
 
