@@ -12,7 +12,7 @@ from daifu_bc.errors import UsageError
 from daifu_bc.install.notice import say_once
 from daifu_bc.install.options import OPTIONS
 from daifu_bc.install.scope import project_root
-from daifu_bc.recovery import last_will, policy, rules
+from daifu_bc.recovery import last_will, policy, private, rules
 from daifu_bc.recovery import pause_signal as pausing
 
 _BY_KEY: Final = {option.name: option for option in OPTIONS if option.in_project}
@@ -32,10 +32,16 @@ def read_project(filename: str) -> None:
     path = os.path.join(project_root(filename), "pyproject.toml")
     try:
         with open(path, "rb") as file:
-            content = file.read()
+            content, status = file.read(), os.fstat(file.fileno())
     except OSError:
         return
     if b"tool.daifu" not in content:
+        return
+    # It may name a command, and it may lie in a folder above that anybody can write to.
+    if not private.trusted(status, *_owners(filename)):
+        say_once(
+            path, f"{path} is another user's, or all may write to it, so nothing of [tool.daifu] there counts"
+        )
         return
     import tomllib  # most projects say nothing
 
@@ -59,6 +65,14 @@ def read_project(filename: str) -> None:
     pausing.update()
     last_will.prepare()
     last_will.install()
+
+
+def _owners(filename: str) -> list[int]:
+    """Return whose program it is: whoever runs it trusts that user."""
+    try:
+        return [os.stat(filename).st_uid]
+    except OSError:
+        return []
 
 
 def configure(

@@ -15,13 +15,18 @@ from collections.abc import Callable, Iterator
 
 from daifu_bc.recovery.attributes import plain_text
 from daifu_bc.recovery.interface import FrameLike, HoldLike
+from daifu_bc.recovery.private import (
+    DIRECTORY_MODE,
+    FILE_MODE,
+    opened,
+    prepare_state_directory,
+    state_directory,
+)
 from daifu_bc.recovery.telling import tell
 
 VARIABLE = "DAIFU_JOURNAL"
 #: Whether values may be written, too: 1 or 0.
 VALUES = "DAIFU_JOURNAL_VALUES"
-FILE_MODE = 0o600
-DIRECTORY_MODE = 0o700
 #: Characters of an exception's text.
 MOST_TEXT = 1000
 #: Seconds to wait, one after the other, for the end of a line that another process may be writing; half a second in all.
@@ -48,15 +53,6 @@ class _Author(threading.local):
 
 _author = _Author()
 _told = False
-
-
-def state_directory() -> str:
-    """Return the user's directory for what daifu_bc keeps: the journal and the prompt's history."""
-    base = os.environ.get("XDG_STATE_HOME", "")
-    # The specification has relative paths ignored.
-    if not os.path.isabs(base):
-        base = os.path.join(os.path.expanduser("~"), ".local", "state")
-    return os.path.join(base, "daifu_bc")
 
 
 def started_in() -> str:
@@ -207,10 +203,14 @@ def _held_frame(hold: HoldLike) -> FrameLike | None:
 
 def _append(name: str, line: bytes) -> None:
     # No lock: one line is one write, appended as a whole, and a lock could be left locked in a forked child.
-    os.makedirs(os.path.dirname(name), mode=DIRECTORY_MODE, exist_ok=True)
-    # O_NONBLOCK: a named pipe that nobody reads would otherwise stop the program here.
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
-    descriptor = os.open(name, flags, FILE_MODE)
+    flags = os.O_WRONLY | os.O_APPEND
+    if name == _own_path():
+        prepare_state_directory()
+        descriptor = opened(name, flags)
+    else:  # whatever the user has named: a link, a pipe, a terminal
+        os.makedirs(os.path.dirname(name), mode=DIRECTORY_MODE, exist_ok=True)
+        # O_NONBLOCK: a named pipe that nobody reads would otherwise stop the program here.
+        descriptor = os.open(name, flags | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, FILE_MODE)
     try:
         if stat.S_ISREG(os.fstat(descriptor).st_mode) and _is_broken(name):
             # A process died, or the disk was full, in the middle of a line: damage that one only.
