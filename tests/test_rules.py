@@ -528,6 +528,7 @@ def test_what_runs_anew_gives_other_values(tmp_path: Path) -> None:
         assert "daifu rule rules.toml#1: 2 times in a row have not helped; it is not done." in ended.stderr
 
 
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_ctrl_c_in_a_wait_leads_to_the_prompt(tmp_path: Path) -> None:
     with starting(tmp_path, "dumb") as start:
         (tmp_path / "rules.toml").write_text(f"[[on]]\n{LONG}\n")
