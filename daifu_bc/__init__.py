@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from daifu_bc import frontends
 from daifu_bc.errors import DaifuError, Refusal
 from daifu_bc.install import notice, vaccine
-from daifu_bc.recovery import pause_signal, policy
+from daifu_bc.recovery import notification, pause_signal, policy
+from daifu_bc.recovery.last_will import install as stand_before_sigterm
+from daifu_bc.recovery.last_will import last_will
 
 if TYPE_CHECKING:
     from daifu_bc.frontends.rule_maker import on
@@ -24,6 +26,7 @@ __all__ = [
     "Refusal",
     "__version__",
     "configure",
+    "last_will",
     "on",
     "patch",
     "pause",
@@ -42,6 +45,8 @@ _HOMES = {
     "patch": ("daifu_bc.recovery.surgeries", "patch"),
     "surgery": ("daifu_bc.recovery.surgeries", "surgery"),
     "undo": ("daifu_bc.recovery.surgeries", "undo"),
+    "load_ipython_extension": ("daifu_bc.frontends.notebook_extension", "load_ipython_extension"),
+    "unload_ipython_extension": ("daifu_bc.frontends.notebook_extension", "unload_ipython_extension"),
     "_first_call": ("daifu_bc.rewrite.first_call", "first_call"),
 }
 _ENGINE = {
@@ -135,7 +140,9 @@ def _start() -> None:
     import_module("daifu_bc.integrations").install()
     if policy.somebody_answers():
         _load_engine()
+        notification.prepare()
         pause_signal.install()
+    stand_before_sigterm()
 
 
 frontends.register()

@@ -1,4 +1,4 @@
-"""Who answers a hold: rules, else a playbook if there is one, else a person at the terminal, else whoever attaches, else nobody.
+"""Who answers a hold: rules, else a playbook if there is one, else a person in a notebook's cell or at the terminal, else whoever attaches.
 
 The layers above put in who can answer (`set_responder_factory`); this one only chooses. A batch job never hangs:
 with none of them the exception goes on at once.
@@ -21,7 +21,7 @@ from daifu_bc.recovery.working import came_from_outside, working
 
 PLAYBOOK_VARIABLE = "DAIFU_PLAYBOOK"
 
-Kind = Literal["rules", "playbook", "terminal", "attach"]
+Kind = Literal["rules", "playbook", "notebook", "terminal", "attach"]
 #: A function that returns a responder, or the name of one (`package.module:function`), imported when it is needed.
 #: That of the playbook is called with the file's name, the others with nothing.
 Factory = Callable[..., Responder] | str
@@ -34,6 +34,8 @@ _rule_reader: Callable[[], None] | str | None = None
 _playbook: Responder | None = None
 #: The file that `_playbook` was read from; None for one that was set by the program.
 _playbook_file: str | None = None
+#: Tells whether the cell that is being run has a line for input; None where there is no notebook.
+_in_cell: Callable[[], bool] | None = None
 #: The process that was found to have nobody who answers; a forked child asks anew.
 _nobody = 0
 #: Whether there are rules in a file that has not been read yet, found out at the same time.
@@ -44,13 +46,25 @@ def set_responder_factory(kind: Kind, factory: Factory) -> None:
     """Say who makes the responder of a kind.
 
     Args:
-        kind: `rules`, `playbook`, `terminal` or `attach`.
+        kind: `rules`, `playbook`, `notebook`, `terminal` or `attach`.
         factory: returns a responder, which is called in each thread that is held, maybe in several at once; or its
             name, `package.module:function`.
     """
     global _nobody
     _factories[kind] = factory
     _nobody = 0
+
+
+def set_notebook(in_cell: Callable[[], bool] | None) -> None:
+    """Say how to find out whether a person can be asked in a notebook's cell; None if there is no notebook any more."""
+    global _in_cell
+    _in_cell = in_cell
+    ask_anew()
+
+
+def in_cell() -> bool:
+    """Tell whether a person can be asked in the notebook's cell that is being run."""
+    return "notebook" in _factories and _in_cell is not None and _in_cell()
 
 
 def set_interpreter(interpreter: Interpreter | str) -> None:
@@ -152,7 +166,7 @@ def somebody_looks() -> bool:
     try:
         if os.environ.get(PLAYBOOK_VARIABLE) and "playbook" in _factories:
             return True
-        if "terminal" in _factories and at_terminal():
+        if in_cell() or ("terminal" in _factories and at_terminal()):
             return True
         if _may_attach():
             return True
@@ -174,7 +188,9 @@ def asks_again() -> bool:
 
     A person can choose another way; a playbook cannot, its next block is meant for another hold.
     """
-    return _playbook is None and (("terminal" in _factories and at_terminal()) or _may_attach())
+    if _playbook is not None:
+        return False
+    return in_cell() or ("terminal" in _factories and at_terminal()) or _may_attach()
 
 
 def _may_attach() -> bool:
@@ -209,6 +225,8 @@ def _ask(hold: HoldLike) -> None:
     _prepare_playbook()
     if _playbook is not None:
         _playbook(hold)
+    elif in_cell():
+        _make("notebook")(hold)
     elif "terminal" in _factories and at_terminal():
         _make("terminal")(hold)
     elif _may_attach():
