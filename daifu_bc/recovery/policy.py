@@ -16,6 +16,7 @@ from daifu_bc.errors import UsageError
 from daifu_bc.recovery import attaching, journal
 from daifu_bc.recovery.announcements import announce
 from daifu_bc.recovery.interface import HoldLike, Responder
+from daifu_bc.recovery.output import told_while_it_runs
 from daifu_bc.recovery.telling import tell
 from daifu_bc.recovery.working import came_from_outside, working
 
@@ -157,7 +158,9 @@ def respond(hold: HoldLike) -> None:
     """
     announce("held", hold)
     try:
-        _ask(hold)
+        # What an action has come to is not that action.
+        with told_while_it_runs(None):
+            _ask(hold)
     except Exception as error:
         if came_from_outside(error):
             raise
