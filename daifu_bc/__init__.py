@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 from daifu_bc import frontends
 from daifu_bc.errors import DaifuError, Refusal
 from daifu_bc.install import notice, vaccine
-from daifu_bc.recovery import pause_signal, policy
+from daifu_bc.recovery import notification, pause_signal, policy
+from daifu_bc.recovery.last_will import install as stand_before_sigterm
+from daifu_bc.recovery.last_will import last_will
 
 if TYPE_CHECKING:
+    from daifu_bc.frontends.rule_maker import on
     from daifu_bc.install.settings import configure
     from daifu_bc.install.vaccinate import vaccinate
     from daifu_bc.recovery.pause import pause
@@ -23,6 +26,8 @@ __all__ = [
     "Refusal",
     "__version__",
     "configure",
+    "last_will",
+    "on",
     "patch",
     "pause",
     "surgery",
@@ -35,10 +40,13 @@ __all__ = [
 _HOMES = {
     "vaccinate": ("daifu_bc.install.vaccinate", "vaccinate"),
     "configure": ("daifu_bc.install.settings", "configure"),
+    "on": ("daifu_bc.frontends.rule_maker", "on"),
     "pause": ("daifu_bc.recovery.pause", "pause"),
     "patch": ("daifu_bc.recovery.surgeries", "patch"),
     "surgery": ("daifu_bc.recovery.surgeries", "surgery"),
     "undo": ("daifu_bc.recovery.surgeries", "undo"),
+    "load_ipython_extension": ("daifu_bc.frontends.notebook_extension", "load_ipython_extension"),
+    "unload_ipython_extension": ("daifu_bc.frontends.notebook_extension", "unload_ipython_extension"),
     "_first_call": ("daifu_bc.rewrite.first_call", "first_call"),
 }
 _ENGINE = {
@@ -49,8 +57,8 @@ _ENGINE = {
     "_intercept": ("daifu_bc.recovery.intercept", "intercept"),
 }
 
-# They take frames to their barriers, also where nobody would answer a hold.
-_NEED_ENGINE = ("surgery", "undo")
+# They take frames to their barriers, also where nobody would answer a hold; or somebody answers from then on.
+_NEED_ENGINE = ("on", "surgery", "undo")
 
 _INTERCEPT = sys.intern("_intercept")
 
@@ -132,7 +140,9 @@ def _start() -> None:
     import_module("daifu_bc.integrations").install()
     if policy.somebody_answers():
         _load_engine()
+        notification.prepare()
         pause_signal.install()
+    stand_before_sigterm()
 
 
 frontends.register()

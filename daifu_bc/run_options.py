@@ -32,8 +32,9 @@ _END: Final = """\
   -h, --help        this text
 
 Each option may also stand in the environment, as DAIFU_ and its name: DAIFU_HOLD_THROUGH=fit. All but --scope,
---playbook and --journal may also stand in pyproject.toml, under [tool.daifu]: hold-through = ["fit"], and so on. Those
-without a value are 1 or 0 in the environment, true or false in pyproject.toml, and --no-NAME takes them back.
+--playbook, --policy and --journal may also stand in pyproject.toml, under [tool.daifu]: hold-through = ["fit"], and
+so on. Those without a value are 1 or 0 in the environment, true or false in pyproject.toml, and --no-NAME takes them
+back. Rules may stand in pyproject.toml as well, a table [[tool.daifu.on]] for each.
 DAIFU_DISABLE=1 in the environment turns everything off.
 """
 
@@ -83,7 +84,7 @@ def parse(words: Sequence[str]) -> RunArguments:
         if word in HELP_FLAGS:
             parsed.help = True
             return parsed
-        if word == "-m" or (word.startswith("-m") and not word.startswith("--")):
+        if _is_module(word):
             parsed.as_module = True
             # As with python, the name may stand in the same word.
             rest = [word[2:], *rest] if len(word) > len("-m") else rest
@@ -99,6 +100,27 @@ def parse(words: Sequence[str]) -> RunArguments:
         raise UsageError(f"`daifu run` needs {missing}; `daifu run --help` tells more")
     parsed.target, parsed.arguments = rest[0], rest[1:]
     return parsed
+
+
+def without(words: Sequence[str], name: str) -> list[str]:
+    """Return what `daifu run` was asked to do without one of its options.
+
+    Args:
+        words: as for `parse`, which takes them.
+        name: the option's.
+    """
+    kept: list[str] = []
+    rest = list(words)
+    while rest and rest[0].startswith("-") and rest[0] not in ("--", *HELP_FLAGS) and not _is_module(rest[0]):
+        before = list(rest)
+        _take(RunArguments(), rest.pop(0), rest)
+        if before[0].partition("=")[0] != f"--{name}":
+            kept += before[: len(before) - len(rest)]
+    return kept + rest
+
+
+def _is_module(word: str) -> bool:
+    return word.startswith("-m") and not word.startswith("--")
 
 
 def _take(parsed: RunArguments, word: str, rest: list[str]) -> None:
@@ -121,7 +143,7 @@ def _take(parsed: RunArguments, word: str, rest: list[str]) -> None:
     if option is None:
         names = [part.strip() for part in value.split(",") if part.strip()]
         parsed.scope = names[0] if names in (["project"], ["all"], ["function"]) else names
-    elif option.kind == "file":
+    elif option.kind == "file" or (option.kind == "words" and os.path.isfile(value)):
         parsed.environment[option.variable] = os.path.abspath(value)
     else:
         parsed.environment[option.variable] = option.check(value)

@@ -66,3 +66,27 @@ def test_the_crash_is_in_the_comprehension(where: str, tmp_path: Path) -> None:
     ended = play(tmp_path, program, "table.update({0: 'a', 1: 'b', 2: 'c'})\npass")
     # The statement is run again as a whole.
     assert ended.stdout == "[('outer', 1, ['a', 'b', 'c'], [0, 0, 1, 2])]\n", ended.stderr
+
+
+CLOSURE = """
+table, values = {}, []
+def outer(i, k):
+    def inner():
+        nonlocal k
+        x = [i for i in (i, 8)]
+        k = [k for k in range(k)][-1]
+        y = table['missing']
+        z = [i for i in (i, 9)] + [i + table['inside'] for i in (i,)]
+        values.append((i, k, x, y, z))
+    inner()
+    return i, k
+print(outer(1, 3), values)
+"""
+
+
+def test_a_variable_of_the_same_name_in_a_function_around(tmp_path: Path) -> None:
+    words = "table['missing'] = 5\npass\n---\ntable['inside'] = 7\npass"
+    ended = play(tmp_path, CLOSURE, words)
+    assert ended.stdout == "(1, 2) [(1, 2, [1, 8], 5, [1, 9, 8])]\n", ended.stderr
+    assert ended.stderr.count("<- held") == 2
+    assert ended.stderr.count("outer.<locals>.inner  program.py:8   <- held") == 1

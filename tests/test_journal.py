@@ -114,8 +114,11 @@ def test_no_values_are_written(tmp_path: Path) -> None:
 def test_which_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert journal.path() == str(tmp_path / "state" / "daifu_bc" / "journal.jsonl")
     monkeypatch.setenv("XDG_STATE_HOME", "relative")
-    monkeypatch.setenv("HOME", "/home/nobody")
-    assert journal.path() == "/home/nobody/.local/state/daifu_bc/journal.jsonl"
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert journal.path() == f"{tmp_path}/.local/state/daifu_bc/journal.jsonl"
+    for none in ("", "~", "relative", str(tmp_path / "nowhere")):
+        monkeypatch.setenv("HOME", none)
+        assert journal.path() == f"/tmp/daifu_bc-{os.getuid()}/journal.jsonl"
     monkeypatch.setenv("DAIFU_JOURNAL", "/a/b")
     assert journal.path() == "/a/b"
     journal.set_file("/c/d")

@@ -18,6 +18,8 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = (
     ("__main__",),
     ("cli",),
+    ("manual", "shell_completion"),
+    ("help_texts",),
     ("run_options",),
     ("demo",),
     ("__init__",),
@@ -34,8 +36,8 @@ HEIGHT = {name: -number for number, names in enumerate(LAYERS) for name in names
 #: What a layer may import beside the standard library and `bytecode`. These are extras: a plain installation lacks them.
 EXTRAS = {
     "demo": {"numpy", "sklearn", "torch"},
-    "frontends": {"prompt_toolkit", "pygments", "rich"},
-    "integrations": {"numpy", "torch"},
+    "frontends": {"IPython", "prompt_toolkit", "pygments", "rich"},
+    "integrations": {"debugpy", "numpy", "torch"},
 }
 
 MAX_LINES = 400

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -120,3 +121,17 @@ def test_a_failure_is_one_line_and_the_program_runs(installation: Installation, 
 
 def test_the_command_is_installed(installation: Installation) -> None:
     assert (installation.python.parent / "daifu").exists()
+
+
+def test_the_source_distribution_has_no_more_than_was_named(tmp_path: Path) -> None:
+    pytest.importorskip("hatchling")
+    check(
+        [sys.executable, "-c", "import sys, hatchling.build as b; b.build_sdist(sys.argv[1])", str(tmp_path)],
+        ROOT,
+    )
+    (archive,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as opened:
+        tops = {name.split("/")[1] for name in opened.getnames()}
+    named = {"daifu_bc", "daifu_bc.pth", "docs", "tests", "CHANGELOG.md", "make.py", "tox.ini"}
+    always = {".gitignore", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml"}
+    assert named <= tops <= named | always

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import signal
 import subprocess
 import sys
 import zipfile
@@ -165,3 +167,31 @@ def test_a_program_in_a_zip_file(tmp_path: Path) -> None:
     ended = python(tmp_path, command, HOME=str(tmp_path))
     assert (ended.returncode, ended.stdout) == (0, "1 2\n"), ended.stderr
     assert "\n> 2      return d['k']\n" in ended.stderr
+
+
+#: An abort in native code, as of Tcl when the garbage collector runs in another thread, is no exception.
+ABORTS = """
+import os, threading
+def step(number):
+    print("step", number, flush=True)
+    if number == 2:
+        os.abort()
+def train():
+    try:
+        for number in range(4):
+            step(number)
+    finally:
+        print("left")
+thread = threading.Thread(target=train)
+thread.start()
+thread.join()
+"""
+
+
+def test_an_abort_ends_the_program_as_without_us(tmp_path: Path) -> None:
+    """It cannot be held; `-X faulthandler` says where it was, in the lines of the program."""
+    ended = play(tmp_path, ABORTS, "pass")
+    assert (ended.returncode, ended.stdout) == (-signal.SIGABRT, "step 0\nstep 1\nstep 2\n")
+    assert "-- daifu: hold" not in ended.stderr
+    places = re.findall(r'File "[^"]*program\.py", line (\d+) in (\w+)', ended.stderr)
+    assert places[:2] == [("6", "step"), ("10", "train")]

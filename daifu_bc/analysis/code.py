@@ -193,6 +193,12 @@ def cells_at_start(code: CodeType) -> tuple[str, ...]:
     A cell variable of an inlined comprehension (3.12+) gets its cell only there, and its slot is empty elsewhere.
     """
     names = slot_names(code)
+    return tuple(names[slot] for slot in cell_slots(code))
+
+
+def cell_slots(code: CodeType) -> tuple[int, ...]:
+    """The slots of these cells. An inlined comprehension's variable may have the name of a free one, and another slot."""
+    size = len(slot_names(code))
     made: set[int] = set()
     raw = code.co_code
     offset = extended = 0
@@ -202,4 +208,4 @@ def cells_at_start(code: CodeType) -> tuple[str, ...]:
         if number == _MAKE_CELL:
             made.add(arg)
         offset += 2 + 2 * CACHES[number]
-    return tuple(names[slot] for slot in sorted(made)) + code.co_freevars
+    return *sorted(made), *range(size - len(code.co_freevars), size)

@@ -13,10 +13,15 @@ _texts: Final[ByIdentity[str]] = ByIdentity()
 
 def register(code: CodeType, text: str) -> None:
     """Says that `code`, and the code objects in it, were compiled from this text and not from what its file was."""
-    _texts.put(code, text)
+    register_one(code, text)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             register(constant, text)
+
+
+def register_one(code: CodeType, text: str) -> None:
+    """Says the same of `code` alone."""
+    _texts.put(code, text)
 
 
 def lines(code: CodeType) -> list[str] | None:

@@ -7,7 +7,7 @@ from collections.abc import Container
 from typing import Final, NamedTuple
 
 from daifu_bc import pyversion
-from daifu_bc.analysis.code import ExceptionEntry, Instruction, cells_at_start, slot_names
+from daifu_bc.analysis.code import ExceptionEntry, Instruction, cell_slots
 from daifu_bc.analysis.flow import SAVED, Flow, op_set
 from daifu_bc.analysis.handlers import may_catch
 
@@ -134,9 +134,7 @@ def _extend(flow: Flow, found: dict[_Key, Region], last: _Key | None, silent: li
 
 def _slots_of_cells(flow: Flow) -> frozenset[int]:
     """The slots of cells that a barrier hands over."""
-    cells = cells_at_start(flow.code)
-    names = slot_names(flow.code) if cells else ()
-    return frozenset(names.index(name) for name in cells)
+    return frozenset(cell_slots(flow.code))
 
 
 def _stored(instruction: Instruction) -> tuple[int, ...]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from daifu_bc.recovery import policy
+from daifu_bc.recovery import announcements, last_will, notification, policy
 
 
 def register() -> None:
-    """Tell the layers below who can answer a hold. Nothing is imported before somebody has to."""
+    """Tell the layers below who can answer a hold, and who is told. Nothing is imported before somebody has to."""
+    policy.set_rule_reader("daifu_bc.frontends.ruled:prepare")
+    policy.set_responder_factory("rules", "daifu_bc.frontends.ruled:responder")
     policy.set_responder_factory("playbook", "daifu_bc.frontends.playbook:from_file")
     policy.set_responder_factory("terminal", "daifu_bc.frontends.terminal:responder")
     policy.set_responder_factory("attach", "daifu_bc.frontends.attached:responder")
+    last_will.front_end = "daifu_bc.frontends.will"
     policy.set_interpreter("daifu_bc.frontends.commands:run_words")
+    announcements.listen(notification.notify)

@@ -26,7 +26,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 
 from daifu_bc.frontends.completion import Offers
 from daifu_bc.frontends.reader import BrokenOffError, TerminalGoneError, Wait
-from daifu_bc.recovery.journal import DIRECTORY_MODE, FILE_MODE, state_directory
+from daifu_bc.recovery.private import opened, prepare_state_directory
 
 Ending = Literal["line", "interrupt", "end", "broken off", "failed"]
 #: Seconds after which it is looked again for a prompt that is about to begin.
@@ -241,11 +241,9 @@ def terminal_size() -> Size:
 
 def history() -> History:
     """Return the history in the user's state directory; if that cannot be, one that is forgotten."""
-    directory = state_directory()
-    name = os.path.join(directory, "history")
     try:
-        os.makedirs(directory, mode=DIRECTORY_MODE, exist_ok=True)
-        os.close(os.open(name, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, FILE_MODE))
+        name = os.path.join(prepare_state_directory(), "history")
+        os.close(opened(name, os.O_RDWR))
     except OSError:
         return InMemoryHistory()
     return GuardedHistory(name)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from daifu_bc.frontends.values import describe, printable
 from daifu_bc.integrations import ranks
+from daifu_bc.recovery import cells
 from daifu_bc.recovery.attributes import cause_of, context_of, members_of, suppresses_context, traceback_of
 from daifu_bc.recovery.interface import FrameLike, HoldLike
 
@@ -72,7 +73,10 @@ def place(frame: FrameLike) -> str:
 
 
 def short_path(filename: str) -> str:
-    """Return a file's name from the working directory if it lies under it."""
+    """Return a file's name from the working directory if it lies under it; of a notebook's cell what that is called."""
+    label = cells.label(filename)
+    if label:
+        return printable(label)
     try:
         base = os.getcwd()
     except OSError:  # the directory may have been deleted

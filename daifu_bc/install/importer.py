@@ -266,6 +266,18 @@ def _call(function: str, module: ModuleType) -> None:
         report_failure(f"prepare for {module.__name__}", error)
 
 
+def leave(scope: Scope) -> None:
+    """Import plainly again what only this scope covers.
+
+    Args:
+        scope: one that was installed.
+    """
+    if scope in _scopes:
+        _scopes.remove(scope)
+    if not _scopes:
+        uninstall()
+
+
 def uninstall() -> None:
     """Import everything plainly again; what is loaded stays as it is."""
     global _read_code

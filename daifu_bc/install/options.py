@@ -8,10 +8,10 @@ from typing import Any, Final, Literal, NamedTuple
 
 from daifu_bc.analysis import filters
 from daifu_bc.errors import UsageError
-from daifu_bc.recovery import attaching, journal, policy, repetition
+from daifu_bc.recovery import attaching, journal, last_will, notification, policy, repetition, rules
 from daifu_bc.recovery import pause_signal as pausing
 
-Kind = Literal["file", "names", "switch", "text"]
+Kind = Literal["file", "names", "switch", "text", "words"]
 
 
 class Option(NamedTuple):
@@ -21,7 +21,7 @@ class Option(NamedTuple):
         name: that of the option, without dashes in front, and of the key in pyproject.toml.
         variable: that of the environment; it is how child processes come to know.
         kind: `file` is made absolute, as the program may change its directory; `names` is a list; `switch` takes no
-            value, and is taken back by `--no-NAME`.
+            value, and is taken back by `--no-NAME`; `words` may be the name of a file, which is made absolute.
         value: how the value is called in the help; nothing for a switch.
         help: what it does; the lines are broken as they stand.
         check: returns the value as it is to stand in the environment, or raises UsageError.
@@ -56,6 +56,9 @@ class Option(NamedTuple):
             if isinstance(value, bool):
                 return str(int(value))
             raise UsageError(f"{self.name} in {path} is neither true nor false")
+        if self.kind == "words":
+            file = os.path.join(os.path.dirname(path), str(value))
+            return file if os.path.isfile(file) else str(value)
         if self.kind == "file":
             return os.path.join(os.path.dirname(path), str(value))
         return self.check(str(value))
@@ -68,6 +71,14 @@ OPTIONS: Final = (
         "file",
         "FILE",
         "answer holds from FILE, one block of words for each, blocks separated by a line `---`",
+        in_project=False,
+    ),
+    Option(
+        "policy",
+        rules.VARIABLE,
+        "file",
+        "FILE",
+        "rules that answer holds before anybody else does: TOML, a table [[on]] for each",
         in_project=False,
     ),
     Option(
@@ -123,6 +134,22 @@ OPTIONS: Final = (
         repetition.checked,
     ),
     Option(
+        "last-will",
+        last_will.VARIABLE,
+        "words",
+        "WORDS|FILE",
+        "what to do before a SIGTERM ends the program, at its next statement or where it is held: code\n"
+        "or other words, or a file of them, or a .py file",
+    ),
+    Option(
+        "grace",
+        last_will.GRACE,
+        "text",
+        "SECONDS",
+        "for how long the end may be put off so: 20 if left out",
+        last_will.checked_grace,
+    ),
+    Option(
         "attach",
         attaching.VARIABLE,
         "switch",
@@ -144,5 +171,28 @@ OPTIONS: Final = (
         "raise",
         "what then becomes of the hold: the exception goes on",
         attaching.checked_answer,
+    ),
+    Option(
+        "notify",
+        notification.COMMAND,
+        "text",
+        "COMMAND",
+        "when the run is held, resumed, or nobody has come in time, have the shell run COMMAND, with a JSON\n"
+        "object that tells of it on its standard input; the run does not wait for it",
+    ),
+    Option(
+        "webhook",
+        notification.ADDRESS,
+        "text",
+        "URL",
+        "post that object to URL, http or https; a URL that is a secret had better stand in DAIFU_WEBHOOK",
+        notification.checked_address,
+    ),
+    Option(
+        "journal-values",
+        journal.VALUES,
+        "switch",
+        "",
+        "values may be written to the journal and told: the texts of exceptions",
     ),
 )

@@ -12,10 +12,12 @@ from daifu_bc.errors import UsageError
 from daifu_bc.install.notice import say_once
 from daifu_bc.install.options import OPTIONS
 from daifu_bc.install.scope import project_root
+from daifu_bc.recovery import last_will, policy, private, rules
 from daifu_bc.recovery import pause_signal as pausing
-from daifu_bc.recovery import policy
 
 _BY_KEY: Final = {option.name: option for option in OPTIONS if option.in_project}
+#: A list of tables, and no option: `--policy` names a file of them.
+_RULES: Final = "on"
 
 
 def read_project(filename: str) -> None:
@@ -30,10 +32,16 @@ def read_project(filename: str) -> None:
     path = os.path.join(project_root(filename), "pyproject.toml")
     try:
         with open(path, "rb") as file:
-            content = file.read()
+            content, status = file.read(), os.fstat(file.fileno())
     except OSError:
         return
     if b"tool.daifu" not in content:
+        return
+    # It may name a command, and it may lie in a folder above that anybody can write to.
+    if not private.trusted(status, *_owners(filename)):
+        say_once(
+            path, f"{path} is another user's, or all may write to it, so nothing of [tool.daifu] there counts"
+        )
         return
     import tomllib  # most projects say nothing
 
@@ -43,15 +51,28 @@ def read_project(filename: str) -> None:
         say_once(path, f"{path} cannot be read, so nothing there counts: {error}")
         return
     for key, value in table.items() if isinstance(table, dict) else ():
+        if key == _RULES:  # they are read there when they are needed, by child processes too
+            os.environ.setdefault(rules.VARIABLE, path)
+            continue
         option = _BY_KEY.get(key)
         if option is None:
-            known = ", ".join(_BY_KEY)
+            known = ", ".join([*_BY_KEY, _RULES])
             raise UsageError(
                 f"[tool.daifu] in {path} has {key}, which is not known", remedy=f"Known are {known}."
             )
         os.environ.setdefault(option.variable, option.read(value, path))
-    policy.ask_anew()
+    policy.prepare_rules()
     pausing.update()
+    last_will.prepare()
+    last_will.install()
+
+
+def _owners(filename: str) -> list[int]:
+    """Return whose program it is: whoever runs it trusts that user."""
+    try:
+        return [os.stat(filename).st_uid]
+    except OSError:
+        return []
 
 
 def configure(

@@ -111,6 +111,20 @@ def vaccinate_functions(found: Iterable[FunctionType]) -> int:
     return changed
 
 
+def put_back(found: Iterable[FunctionType]) -> None:
+    """Give functions their plain code again.
+
+    Args:
+        found: the functions; what is no vaccinated one stays as it is.
+    """
+    from daifu_bc.recovery import bodies
+
+    for function in found:
+        code = function.__code__
+        if bodies.continuation_of(code) is None and bodies.has_barriers(code):
+            function.__code__ = bodies.body_of(code)
+
+
 def vaccinate_loaded(scope: Scope) -> int:
     """Vaccinate all functions that exist now and are covered by a scope, and return how many were changed.
 

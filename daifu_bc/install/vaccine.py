@@ -11,6 +11,7 @@ from types import CodeType, ModuleType
 
 from daifu_bc import pyversion
 from daifu_bc.install.notice import report_failure, say_once
+from daifu_bc.recovery.private import borrowed_rights
 
 # The vaccinated code of pristine code by identity: equal code objects are not the same, and code objects that
 # are one and the same have to stay so. Neither is kept alive: the vaccinated code keeps the pristine one already.
@@ -23,6 +24,9 @@ _importing: set[int] = set()
 #: Functions that a compiler has made of a function of the program: Dynamo's, of what follows a break in a graph. It keeps
 #: what it knows of them by their code, and the statements in them have no beginning of their own.
 _GENERATED = "torch_dynamo_resume_in_"
+
+#: At the start; a program that changes its rights later does so of its own accord.
+_BORROWED = borrowed_rights()
 
 #: Called once, before anything is vaccinated in this process; the layers above put theirs in.
 starters: list[Callable[[], None]] = []
@@ -37,6 +41,13 @@ def available() -> bool:
             "unsupported",
             f"this Python ({sys.implementation.name} {sys.version.split()[0]}) is not supported, so the program "
             "runs without daifu_bc. Use CPython 3.11 to 3.15, or set DAIFU_DISABLE=1 to silence this message.",
+        )
+        return False
+    if _BORROWED:
+        say_once(
+            "rights",
+            "this process has another user's rights (set-uid or set-gid), so the program runs without daifu_bc: whoever"
+            " answers a hold runs code.",
         )
         return False
     while starters:

@@ -23,3 +23,17 @@ arguments_of: Final[Callable[[BaseException], tuple[object, ...]]] = _OWN["args"
 members_of: Final[Callable[[BaseException], tuple[BaseException, ...]]] = BaseExceptionGroup.__dict__[
     "exceptions"
 ].__get__
+
+
+def plain_text(exception: BaseException) -> str:
+    """Return an exception's text if it can be had without running anything of the program's; else nothing."""
+    arguments = arguments_of(exception)
+    if len(arguments) == 1 and type(arguments[0]) is str:
+        return arguments[0]
+    if type(exception).__str__ in _PLAIN_WRITERS and all(type(one) in _PLAIN for one in arguments):
+        return str(exception)
+    return ""
+
+
+_PLAIN: Final = frozenset({str, int, float, bool, bytes, type(None)})
+_PLAIN_WRITERS: Final = (BaseException.__str__, KeyError.__str__, OSError.__str__)

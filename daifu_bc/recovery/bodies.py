@@ -17,6 +17,8 @@ _located: ByIdentity[Located] = ByIdentity()
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _DEMO = os.path.join(_PACKAGE, "demo", "")
 _LAUNCH = os.path.join(_PACKAGE, "install", "launch.py")
+#: Code that has started the program, beside our own launcher.
+outermost: set[CodeType] = set()
 _KEPT_FLOWS = 64
 _KEPT_CONTINUATIONS = 128
 _built: dict[tuple[int, Start, bool], Continuation] = {}
@@ -133,4 +135,4 @@ def is_ours(frame: FrameType) -> bool:
 
 def is_launch(frame: FrameType) -> bool:
     """Whether a frame is the one that started the program: what is further out is not the user's."""
-    return frame.f_code.co_filename == _LAUNCH
+    return frame.f_code.co_filename == _LAUNCH or frame.f_code in outermost

@@ -64,10 +64,8 @@ _DEFAULTS: Final[dict[tuple[str, str], str]] = {
     ("traceback", "_print_exception_bltin"): HANDLES,
     # They show it to a person, and the state is lost.
     ("code", "InteractiveInterpreter.runcode"): PASSES,
-    ("IPython.core.interactiveshell", "InteractiveShell.run_code"): PASSES,
-    ("IPython.core.interactiveshell", "InteractiveShell.run_cell_async"): PASSES,
-    ("IPython.core.interactiveshell", "InteractiveShell._run_cell"): PASSES,
-    ("ipykernel.ipkernel", EVERY): PASSES,
+    ("IPython.core.interactiveshell", "InteractiveShell.run_code"): OUTERMOST,
+    ("IPython.core.magics.execution", EVERY): PASSES,
     # Frameworks whose outermost `except` only tidies up before the run is lost.
     ("lightning.pytorch.trainer.call", "_call_and_handle_interrupt"): PASSES,
     ("pytorch_lightning.trainer.call", "_call_and_handle_interrupt"): PASSES,

@@ -6,7 +6,6 @@ import ast
 import functools
 import gc
 import itertools
-import linecache
 import os
 import sys
 import textwrap
@@ -20,22 +19,20 @@ from daifu_bc.analysis.flow import Flow
 from daifu_bc.analysis.statements import parse
 from daifu_bc.analysis.trees import compiled, tree_of
 from daifu_bc.errors import Refusal
-from daifu_bc.recovery import files
+from daifu_bc.recovery import cells, files
 from daifu_bc.recovery.capture import Capture
 from daifu_bc.recovery.frames import FrameView
 from daifu_bc.recovery.history import Step, TextChange
 from daifu_bc.recovery.lookups import names_in_module
+from daifu_bc.recovery.origins import invent, origin, takes_place_of
 from daifu_bc.recovery.replacing import in_context, with_statement
 from daifu_bc.recovery.swap import functions_with
 from daifu_bc.rewrite.barrier import pristine
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-_numbers = itertools.count(1)
 #: The text that a file's functions run now, if a surgery has changed it.
 _current: dict[str, str] = {}
-#: The files of the code that new text was given for, by the name of that text.
-_origins: dict[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -107,11 +104,6 @@ class Edit:
             step.set_item(_current, self.filename, self.new_source)
 
 
-def origin(filename: str) -> str:
-    """The file that code was loaded from, also if a surgery has given it text from elsewhere."""
-    return _origins.get(filename, filename)
-
-
 def edits_of(operation: Operation) -> Iterator[Edit]:
     """The texts that an operation edits.
 
@@ -137,13 +129,17 @@ def _module_edit(operation: Operation, held: FrameView, path: str) -> Edit:
     else:
         scope, filename = vars(operation.module), files.of_module(operation.module)
         old = _known_text(filename)
-    if path != filename:
-        _origins[path] = origin(filename)
+    takes_place_of(path, filename)
     return Edit(scope, filename, path, old or "", files.read(path))
 
 
 def _disk_edits(operation: Operation, held: FrameView) -> Iterator[Edit]:
-    if operation.captured is not None and not os.path.exists(held.filename):
+    in_cell = cells.is_cell(origin(held.filename))
+    if operation.module is None:
+        for cell in cells.edited(needed=operation.captured is not None and in_cell):
+            takes_place_of(cell.new_name, cell.filename)
+            yield Edit(cell.scope, cell.filename, cell.new_name, cell.old, cell.new)
+    if operation.captured is not None and not os.path.exists(held.filename) and not in_cell:
         raise Refusal(
             f"there is no source of {held.filename} to compare with",
             remedy="Use `surgery NAME <<END ... END` with the new definition.",
@@ -153,6 +149,7 @@ def _disk_edits(operation: Operation, held: FrameView) -> Iterator[Edit]:
     else:
         views = [held, *(view for view in operation.frames if view.vaccinated)]
         around = {view.filename: view.frame.f_globals for view in views if os.path.exists(view.filename)}
+        around = {name: scope for name, scope in around.items() if not cells.is_cell(origin(name))}
         meant = around | {name: scope for name, scope in files.vaccinated(_current) if name not in around}
     for filename, scope in meant.items():
         # Most files of a program have not been touched.
@@ -195,7 +192,7 @@ def _definition_edit(operation: Operation, held: FrameView) -> Edit:
         # No source at all: the definition alone stands for the module, on the lines of the old one.
         code = function.__code__ if function is not None else held.code
         alone = in_context(text, qualname, code.co_firstlineno)
-        return Edit(scope, filename, _invent(filename, alone), "", alone, alone=True, named=function)
+        return Edit(scope, filename, invent(filename, alone), "", alone, alone=True, named=function)
     tree = parse_text(old, filename)
     node = _node_at(tree, qualname)
     if node is None:
@@ -208,7 +205,7 @@ def _definition_edit(operation: Operation, held: FrameView) -> Edit:
     if node.decorator_list and len(given) == 1 and not getattr(given[0], "decorator_list", True):
         first = node.lineno
     new = "\n".join([*lines[: first - 1], *indented, *lines[node.end_lineno or first :]])
-    return Edit(scope, filename, _invent(filename, new), old, new, named=function)
+    return Edit(scope, filename, invent(filename, new), old, new, named=function)
 
 
 def _found(
@@ -237,20 +234,7 @@ def _statement_edit(operation: Operation, line: int, held: FrameView) -> Edit:
     named = next(iter(operation.functions), None)
     if named is not None:
         scope = named.__globals__
-    return Edit(scope, filename, _invent(filename, new), before or old, new, named=named)
-
-
-def _invent(filename: str, text: str) -> str:
-    """A name for text that is in no file, known to linecache so that tracebacks show it."""
-    original = (
-        filename[1:-1].rpartition(" of ")[2]
-        if filename.startswith("<surgery ")
-        else os.path.basename(filename)
-    )
-    name = f"<surgery {next(_numbers)} of {original}>"
-    _origins[name] = origin(filename)
-    linecache.cache[name] = (len(text), None, [line + "\n" for line in text.split("\n")], name)
-    return name
+    return Edit(scope, filename, invent(filename, new), before or old, new, named=named)
 
 
 def _find(

@@ -43,6 +43,7 @@ class Hold:
         number: counts the holds of this process from 1.
         frames: the user's frames, outermost first.
         asked: when the last word was given.
+        patience: for how many seconds people are waited for, if a rule has said so.
         selected: the frame that words look at; at first the held one, or what Ctrl-C has interrupted.
         decision: None until a verb has decided.
     """
@@ -56,6 +57,7 @@ class Hold:
         self.crashed = crashed
         self.thread_name = threading.current_thread().name
         self.started = self.asked = time.time()
+        self.patience: float | None = None
         self.frames = visible_frames(captured.frame, exception)
         self._held = next(view for view in self.frames if view.held)
         self.selected = self._held
@@ -203,11 +205,13 @@ class Hold:
 
         crashed_here = self.crashed and view is self._held
         what = "" if view is self._held else f"what {view.name} has called"
+        meant = ""
         try:
             decision, text = choose(ways)
             if crashed_here:
                 self.decision = decision
                 return text
+            meant = decision.word
         except BlocksFirst as first:
             # What is the innermost loop, say, is another question once blocks have been left.
             settled, text = first.target, first.then
@@ -217,7 +221,7 @@ class Hold:
         unwinding = Unwinding(
             view.frame, self.exception, decide, journal.when_running(self), left=crashed_here
         )
-        self.decision = Decision("unwind", unwinding=unwinding)
+        self.decision = Decision("unwind", unwinding=unwinding, meant=meant)
         return f"leaving {what}, then {text}" if what else text
 
     def _only_taken_by_us(self, view: FrameView) -> None:

@@ -13,7 +13,7 @@ from types import FrameType
 
 from daifu_bc.analysis.code import cells_at_start
 from daifu_bc.analysis.items import SAVED
-from daifu_bc.errors import BlocksFirst, Refusal
+from daifu_bc.errors import BlocksFirst, DaifuError, Refusal
 from daifu_bc.recovery import boundaries, journal, moving, observers, policy, signals, unwinding
 from daifu_bc.recovery import verdict as verdicts
 from daifu_bc.recovery.answers import Verdict, hold_again, leave_alone
@@ -234,7 +234,9 @@ def report(error: BaseException) -> None:
             if place in _reported:
                 return
             _reported.add(place)
-        journal.record("internal error", outcome=f"{type(error).__name__}: {error}")
+        # What others than we have raised may say anything, a value of the program's too.
+        says = isinstance(error, DaifuError) or journal.values_wanted()
+        journal.record("internal error", outcome=f"{type(error).__name__}{f': {error}' if says else ''}")
         tell(
             f"daifu_bc: internal error, your program is not affected: {place}\n"
             "daifu_bc: please report this; DAIFU_DISABLE=1 turns daifu_bc off."

@@ -1,7 +1,7 @@
 """The journal: every hold and what was done about it, a JSON object on each line.
 
 It holds what happened, where, and the code that was run; never the value of a variable, and so no exception's
-message either. It never fails the run: what goes wrong with the file is told once on stderr.
+message either, unless that was asked for. It never fails the run: what goes wrong with the file is told once on stderr.
 """
 
 from __future__ import annotations
@@ -9,15 +9,26 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+from daifu_bc.recovery.attributes import plain_text
 from daifu_bc.recovery.interface import FrameLike, HoldLike
+from daifu_bc.recovery.private import (
+    DIRECTORY_MODE,
+    FILE_MODE,
+    opened,
+    prepare_state_directory,
+    state_directory,
+)
 from daifu_bc.recovery.telling import tell
 
 VARIABLE = "DAIFU_JOURNAL"
-FILE_MODE = 0o600
-DIRECTORY_MODE = 0o700
+#: Whether values may be written, too: 1 or 0.
+VALUES = "DAIFU_JOURNAL_VALUES"
+#: Characters of an exception's text.
+MOST_TEXT = 1000
 #: Seconds to wait, one after the other, for the end of a line that another process may be writing; half a second in all.
 PAUSES = tuple(0.002 * 2**n for n in range(8))
 
@@ -32,16 +43,26 @@ def _working_directory() -> str:
 # The program may change its directory; a relative name is meant from where it started.
 _STARTED_IN = _working_directory()
 _chosen: str | None = None
+
+
+class _Author(threading.local):
+    """Who does what this thread does to a hold: the name of a rule; empty for whoever answers."""
+
+    rule = ""
+
+
+_author = _Author()
 _told = False
 
 
-def state_directory() -> str:
-    """Return the user's directory for what daifu_bc keeps: the journal and the prompt's history."""
-    base = os.environ.get("XDG_STATE_HOME", "")
-    # The specification has relative paths ignored.
-    if not os.path.isabs(base):
-        base = os.path.join(os.path.expanduser("~"), ".local", "state")
-    return os.path.join(base, "daifu_bc")
+def started_in() -> str:
+    """Return the directory that the program was started in."""
+    return _STARTED_IN
+
+
+def values_wanted() -> bool:
+    """Tell whether values may be written."""
+    return os.environ.get(VALUES) == "1"
 
 
 def path() -> str:
@@ -58,6 +79,20 @@ def set_file(name: str | None) -> None:
     """Write to this file from now on; None goes back to the environment's or the user's own."""
     global _chosen
     _chosen = name
+
+
+@contextlib.contextmanager
+def by(rule: str) -> Iterator[None]:
+    """Within, what is recorded in this thread was done by a rule.
+
+    Args:
+        rule: its name.
+    """
+    before, _author.rule = _author.rule, rule
+    try:
+        yield
+    finally:
+        _author.rule = before
 
 
 def held(hold: HoldLike) -> None:
@@ -87,7 +122,7 @@ def done(
 
 def when_running(hold: HoldLike) -> Callable[[], None]:
     """Return what records that the run goes on after a hold; it keeps nothing of the hold alive."""
-    place, started, asked = _whereabouts(hold), hold.started, hold.asked
+    place, started, asked = whereabouts(hold), hold.started, hold.asked
 
     def note() -> None:
         now = time.time()
@@ -118,7 +153,7 @@ def record(
             "event": event,
         }
         if hold is not None:
-            entry |= _whereabouts(hold)
+            entry |= whereabouts(hold)
         elif place is not None:
             entry |= place
         if code:
@@ -127,6 +162,8 @@ def record(
             entry["seconds"] = round(max(seconds, 0.0), 6)
         if outcome:
             entry["outcome"] = outcome
+        if _author.rule:
+            entry["rule"] = _author.rule
         entry |= more
         # ASCII, so that a name that is no valid text (a surrogate) can be written too.
         _write(json.dumps(entry, ensure_ascii=True, default=str).encode("ascii") + b"\n")
@@ -149,12 +186,15 @@ def _write(line: bytes) -> None:
         raise
 
 
-def _whereabouts(hold: HoldLike) -> dict[str, object]:
+def whereabouts(hold: HoldLike) -> dict[str, object]:
+    """Return where a hold is and what was raised; the exception's text only if values are wanted."""
     kind = type(hold.exception)
     frame = _held_frame(hold)
     place = {} if frame is None else {"file": frame.filename, "line": frame.line, "function": frame.name}
     what = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-    return {"hold": hold.number, "thread": hold.thread_name, "what": what, **place}
+    facts = {"hold": hold.number, "thread": hold.thread_name, "what": what, **place}
+    text = plain_text(hold.exception) if values_wanted() else ""
+    return facts | {"text": text[:MOST_TEXT]} if text else facts
 
 
 def _held_frame(hold: HoldLike) -> FrameLike | None:
@@ -163,10 +203,14 @@ def _held_frame(hold: HoldLike) -> FrameLike | None:
 
 def _append(name: str, line: bytes) -> None:
     # No lock: one line is one write, appended as a whole, and a lock could be left locked in a forked child.
-    os.makedirs(os.path.dirname(name), mode=DIRECTORY_MODE, exist_ok=True)
-    # O_NONBLOCK: a named pipe that nobody reads would otherwise stop the program here.
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
-    descriptor = os.open(name, flags, FILE_MODE)
+    flags = os.O_WRONLY | os.O_APPEND
+    if name == _own_path():
+        prepare_state_directory()
+        descriptor = opened(name, flags)
+    else:  # whatever the user has named: a link, a pipe, a terminal
+        os.makedirs(os.path.dirname(name), mode=DIRECTORY_MODE, exist_ok=True)
+        # O_NONBLOCK: a named pipe that nobody reads would otherwise stop the program here.
+        descriptor = os.open(name, flags | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC, FILE_MODE)
     try:
         if stat.S_ISREG(os.fstat(descriptor).st_mode) and _is_broken(name):
             # A process died, or the disk was full, in the middle of a line: damage that one only.

@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Final
 
 from daifu_bc.errors import DaifuError, InternalError, Refusal
-from daifu_bc.recovery import intercept, journal, policy, signals, unwinding
+from daifu_bc.recovery import intercept, interlude, journal, policy, signals, unwinding
 from daifu_bc.recovery.between import Paused, at_statement
 from daifu_bc.recovery.boundaries import Watch, watch
 from daifu_bc.recovery.capture import Capture
@@ -41,7 +41,7 @@ class Pause:
     def __init__(self, thread: threading.Thread, reason: str = _ASKED) -> None:
         if thread.ident is None or not thread.is_alive():
             raise Refusal(f"the thread {thread.name} is not running")
-        if not policy.somebody_answers():
+        if not policy.somebody_looks():
             raise Refusal(
                 "nobody would answer a pause: there is neither a terminal nor a playbook",
                 remedy="Start the program with --playbook, or at a terminal.",
@@ -145,6 +145,7 @@ def by_signal(name: str, frame: FrameType | None) -> None:
         frame: where the thread is.
     """
     global _by_signal
+    interlude.end()  # a thread that waits before it goes on is to be looked at, too
     if signals.is_held() or (_by_signal is not None and _by_signal.is_waiting):
         return
     busy = working.busy

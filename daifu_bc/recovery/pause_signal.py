@@ -34,7 +34,7 @@ class _Handler(int):
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Runs in the main thread."""
         with program_runs():  # it may have come in the middle of our own work
-            answers = policy.somebody_answers()
+            answers = policy.somebody_looks()
         if _pause is None or not answers:
             # The person has gone meanwhile: as if nothing of ours had been there.
             _take_away()
@@ -88,7 +88,7 @@ def install() -> None:
     if wanted == _number or threading.current_thread() is not threading.main_thread():
         return
     _take_away()
-    if wanted and policy.somebody_answers() and _is_free(wanted):
+    if wanted and policy.somebody_looks() and _is_free(wanted):
         # Not when the signal comes: then it may be too late to import.
         _pause = import_module("daifu_bc.recovery.pause").by_signal
         try:

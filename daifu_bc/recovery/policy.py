@@ -1,7 +1,7 @@
-"""Who answers a hold: a playbook if there is one, else a person at the terminal, else whoever attaches, else nobody.
+"""Who answers a hold: rules, else a playbook if there is one, else a person in a notebook's cell or at the terminal, else whoever attaches.
 
 The layers above put in who can answer (`set_responder_factory`); this one only chooses. A batch job never hangs:
-with neither a playbook nor a terminal the exception goes on at once.
+with none of them the exception goes on at once.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Literal, TextIO, cast
 
 from daifu_bc.errors import UsageError
-from daifu_bc.recovery import attaching, journal
+from daifu_bc.recovery import attaching, journal, rules
 from daifu_bc.recovery.announcements import announce
 from daifu_bc.recovery.interface import HoldLike, Responder
 from daifu_bc.recovery.output import told_while_it_runs
@@ -22,7 +22,7 @@ from daifu_bc.recovery.working import came_from_outside, working
 
 PLAYBOOK_VARIABLE = "DAIFU_PLAYBOOK"
 
-Kind = Literal["playbook", "terminal", "attach"]
+Kind = Literal["rules", "playbook", "notebook", "terminal", "attach"]
 #: A function that returns a responder, or the name of one (`package.module:function`), imported when it is needed.
 #: That of the playbook is called with the file's name, the others with nothing.
 Factory = Callable[..., Responder] | str
@@ -31,18 +31,23 @@ Interpreter = Callable[[HoldLike, str], str]
 
 _factories: dict[Kind, Factory] = {}
 _interpreter: Interpreter | str | None = None
+_rule_reader: Callable[[], None] | str | None = None
 _playbook: Responder | None = None
 #: The file that `_playbook` was read from; None for one that was set by the program.
 _playbook_file: str | None = None
+#: Tells whether the cell that is being run has a line for input; None where there is no notebook.
+_in_cell: Callable[[], bool] | None = None
 #: The process that was found to have nobody who answers; a forked child asks anew.
 _nobody = 0
+#: Whether there are rules in a file that has not been read yet, found out at the same time.
+_unread_rules = False
 
 
 def set_responder_factory(kind: Kind, factory: Factory) -> None:
     """Say who makes the responder of a kind.
 
     Args:
-        kind: `playbook`, `terminal` or `attach`.
+        kind: `rules`, `playbook`, `notebook`, `terminal` or `attach`.
         factory: returns a responder, which is called in each thread that is held, maybe in several at once; or its
             name, `package.module:function`.
     """
@@ -51,10 +56,28 @@ def set_responder_factory(kind: Kind, factory: Factory) -> None:
     _nobody = 0
 
 
+def set_notebook(in_cell: Callable[[], bool] | None) -> None:
+    """Say how to find out whether a person can be asked in a notebook's cell; None if there is no notebook any more."""
+    global _in_cell
+    _in_cell = in_cell
+    ask_anew()
+
+
+def in_cell() -> bool:
+    """Tell whether a person can be asked in the notebook's cell that is being run."""
+    return "notebook" in _factories and _in_cell is not None and _in_cell()
+
+
 def set_interpreter(interpreter: Interpreter | str) -> None:
     """Say what runs words against a hold, as a function or by its name, `package.module:function`."""
     global _interpreter
     _interpreter = interpreter
+
+
+def set_rule_reader(reader: Callable[[], None] | str) -> None:
+    """Say what reads the file of rules that the environment names, as a function or by its name."""
+    global _rule_reader
+    _rule_reader = reader
 
 
 def run_words(hold: HoldLike, text: str) -> str:
@@ -76,13 +99,29 @@ def set_playbook(responder: Responder | None) -> None:
 
 
 def prepare() -> None:
-    """Read the playbook that the environment names, so that its faults are known before the program starts.
+    """Read the rules and the playbook that the environment names, so that their faults are known before the program starts.
 
     Raises:
-        DaifuError: it cannot be read, or there is a mistake in it.
+        DaifuError: one cannot be read, or there is a mistake in it.
     """
-    global _playbook, _playbook_file, _nobody
-    _nobody = 0
+    prepare_rules()
+    _prepare_playbook()
+
+
+def prepare_rules() -> None:
+    """Read the rules that the environment names.
+
+    Raises:
+        DaifuError: they cannot be read, or there is a mistake in them.
+    """
+    ask_anew()
+    if rules.wanted_file() is not None and _rule_reader is not None:
+        cast("Callable[[], None]", _resolve(_rule_reader))()
+
+
+def _prepare_playbook() -> None:
+    global _playbook, _playbook_file
+    ask_anew()
     name = os.environ.get(PLAYBOOK_VARIABLE)
     if not name or (_playbook is not None and _playbook_file in (None, name)):
         return
@@ -109,11 +148,16 @@ def _is_terminal(stream: TextIO | None) -> bool:
 
 
 def somebody_answers() -> bool:
-    """Tell whether a hold would be answered by anybody; if not, it need not be made.
+    """Tell whether a hold would be answered by anything; if not, it need not be made.
 
     Asked of each exception that passes a barrier: that there is nobody is found out once for each process.
     """
-    global _nobody
+    return rules.loaded() or somebody_looks() or _unread_rules
+
+
+def somebody_looks() -> bool:
+    """Tell whether a hold would be answered by more than rules, which are for crashes alone."""
+    global _nobody, _unread_rules
     if _playbook is not None:
         return True
     if _nobody == os.getpid() or working.busy:
@@ -123,10 +167,11 @@ def somebody_answers() -> bool:
     try:
         if os.environ.get(PLAYBOOK_VARIABLE) and "playbook" in _factories:
             return True
-        if "terminal" in _factories and at_terminal():
+        if in_cell() or ("terminal" in _factories and at_terminal()):
             return True
         if _may_attach():
             return True
+        _unread_rules = rules.wanted_file() is not None
         _nobody = os.getpid()
         return False
     finally:
@@ -144,7 +189,9 @@ def asks_again() -> bool:
 
     A person can choose another way; a playbook cannot, its next block is meant for another hold.
     """
-    return _playbook is None and (("terminal" in _factories and at_terminal()) or _may_attach())
+    if _playbook is not None:
+        return False
+    return in_cell() or ("terminal" in _factories and at_terminal()) or _may_attach()
 
 
 def _may_attach() -> bool:
@@ -174,13 +221,28 @@ def respond(hold: HoldLike) -> None:
 
 
 def _ask(hold: HoldLike) -> None:
-    prepare()
+    if rules.present() and "rules" in _factories:
+        _ask_rules(hold)
+        if hold.decision is not None:
+            return
+    _prepare_playbook()
     if _playbook is not None:
         _playbook(hold)
+    elif in_cell():
+        _make("notebook")(hold)
     elif "terminal" in _factories and at_terminal():
         _make("terminal")(hold)
     elif _may_attach():
         _make("attach")(hold)
+
+
+def _ask_rules(hold: HoldLike) -> None:
+    try:
+        _make("rules")(hold)
+    except Exception as error:
+        if came_from_outside(error):
+            raise
+        tell(f"daifu_bc: the rules have failed ({type(error).__name__}: {error}).")
 
 
 def _make(kind: Kind, *arguments: str) -> Responder:

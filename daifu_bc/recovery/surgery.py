@@ -16,7 +16,7 @@ from daifu_bc.analysis.flow import Flow
 from daifu_bc.analysis.statements import parse
 from daifu_bc.analysis.trees import said
 from daifu_bc.errors import Refusal
-from daifu_bc.recovery import history, moving
+from daifu_bc.recovery import cells, history, moving
 from daifu_bc.recovery.additions import Addition, additions
 from daifu_bc.recovery.bodies import flow_of
 from daifu_bc.recovery.capture import Capture
@@ -26,24 +26,21 @@ from daifu_bc.recovery.edits import (
     Edit,
     Operation,
     compile_text,
-    definitions,
     edits_of,
     first_lines,
-    origin,
     parse_text,
 )
 from daifu_bc.recovery.frames import FrameView
 from daifu_bc.recovery.grafting import graft_into
 from daifu_bc.recovery.history import Step
+from daifu_bc.recovery.keys import Key, by_key, key_of, lines_of
 from daifu_bc.recovery.likeness import counterpart, ranked, saying
+from daifu_bc.recovery.origins import are_of_one_text, origin
 from daifu_bc.recovery.remarks import around_body, left_out, outside_changed, unset
 from daifu_bc.recovery.swap import functions_with, live_functions, swap
 from daifu_bc.recovery.transfer import Transfer, transfer
 from daifu_bc.recovery.variables import renamed_around
 from daifu_bc.rewrite.barrier import pristine, vaccinate_code
-
-Key = tuple[str, int]  # qualified name, and rank among the definitions of that name in a module
-
 
 #: By the id of a function.
 _Closures = dict[int, tuple[CellType, ...]]
@@ -189,7 +186,7 @@ def _plan(edit: Edit, captured: Capture | None, frames: Sequence[FrameView]) -> 
     changed = [key for key in _changed(edit, old_tree, tree, live, new) if key in new]
     holders = functions_with([code for key in changed for code in live.get(key, [])])
     crashed = None if captured is None else _crashed(captured, live, old_tree)
-    nodes = _by_key(old_tree), _by_key(tree)
+    nodes = by_key(old_tree), by_key(tree)
     for key in changed:
         built = _vaccinated(new[key], edit)
         code = pristine(built)
@@ -242,7 +239,7 @@ def _crashed(captured: Capture, live: dict[Key, list[CodeType]], old_tree: ast.M
     """Which function of the text a frame runs."""
     running = captured.frame.f_code
     found = next((key for key, codes in live.items() if any(code is running for code in codes)), None)
-    return _key_of(captured.code, old_tree) if found is None else found
+    return key_of(captured.code, old_tree) if found is None else found
 
 
 def _made_by_one_of(name: str, frames: Sequence[FrameView]) -> bool:
@@ -260,11 +257,14 @@ def _running_body(edit: Edit, captured: Capture | None, frames: Sequence[FrameVi
     for view in frames:
         if view.code.co_name == "<module>" and view.filename == edit.filename and view.vaccinated:
             return view.frame
-    return captured.frame if captured is not None and captured.code.co_name == "<module>" else None
+    if captured is None or captured.code.co_name != "<module>" or not _same_file(captured, edit):
+        return None
+    return captured.frame
 
 
 def _same_file(captured: Capture, edit: Edit) -> bool:
-    return captured.code.co_filename == edit.filename or captured.frame.f_globals is edit.scope
+    one_module = captured.frame.f_globals is edit.scope
+    return are_of_one_text(captured.code.co_filename, edit.filename, one_module=one_module)
 
 
 def _transfer_unnamed(
@@ -278,7 +278,9 @@ def _transfer_unnamed(
     """The module's own body, a lambda or a generator expression: no function's name leads to their new code."""
     code = captured.code
     if code.co_name == "<module>":
-        if not plan.edit.alone and [text_of(node) for node in old.body] != [
+        if cells.is_cell(origin(code.co_filename)) and parse(code) is None:
+            plan.notes.append("the last line of the cell, whose value is shown, stays as it was")
+        elif not plan.edit.alone and [text_of(node) for node in old.body] != [
             text_of(node) for node in new.body
         ]:
             plan.going = transfer(captured, pristine(_vaccinated(module, plan.edit)), new)
@@ -311,15 +313,10 @@ def _transfer_class(
 ) -> None:
     """The body of a class statement that is being run."""
     codes = {key: code for code, key in ranked(module)}
-    code = codes.get(_key_of(captured.code, old))
+    code = codes.get(key_of(captured.code, old))
     if code is not None and saying(captured.code) != saying(code):
         plan.going = transfer(captured, pristine(_vaccinated(code, plan.edit)), new)
         plan.notes += plan.going.notes
-
-
-def _key_of(code: CodeType, tree: ast.Module) -> Key:
-    lines = first_lines(tree).get(code.co_qualname, [])
-    return code.co_qualname, lines.index(code.co_firstlineno) if code.co_firstlineno in lines else 0
 
 
 def _live(
@@ -331,7 +328,7 @@ def _live(
     active = [view.frame for view in frames if view.vaccinated]
     if captured is not None:
         active.insert(0, captured.frame)
-        if captured.frame.f_globals is edit.scope:
+        if captured.frame.f_globals is edit.scope and _same_file(captured, edit):
             files.add(origin(captured.code.co_filename))
     functions = live_functions(edit.scope, lambda filename: origin(filename) in files)
     codes = [function.__code__ for function in functions]
@@ -370,28 +367,12 @@ def _changed(
             for key, code in codes.items()
             if any(saying(pristine(other)) != saying(code) for other in live.get(key, []))
         ]
-    before, after = _by_key(old), _by_key(new)
+    before, after = by_key(old), by_key(new)
     lines = edit.old_source.split("\n"), edit.new_source.split("\n")
     return [
         key
         for key, node in after.items()
         if key in before
-        and _lines_of(before[key], lines[0]) != _lines_of(node, lines[1])
+        and lines_of(before[key], lines[0]) != lines_of(node, lines[1])
         and said(before[key]) != said(node)
     ]
-
-
-def _by_key(tree: ast.Module) -> dict[Key, ast.FunctionDef | ast.AsyncFunctionDef]:
-    counts: dict[str, int] = {}
-    nodes: dict[Key, ast.FunctionDef | ast.AsyncFunctionDef] = {}
-    for path, node in definitions(tree):
-        rank = counts.get(path, 0)
-        counts[path] = rank + 1
-        if not isinstance(node, ast.ClassDef):
-            nodes[path, rank] = node
-    return nodes
-
-
-def _lines_of(node: ast.FunctionDef | ast.AsyncFunctionDef, lines: list[str]) -> list[str]:
-    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-    return lines[first - 1 : node.end_lineno]

@@ -9,12 +9,12 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from daifu_bc.errors import Refusal
-from daifu_bc.recovery.attributes import arguments_of
+from daifu_bc.recovery.attributes import plain_text
 from daifu_bc.recovery.interface import HoldLike
 from daifu_bc.recovery.interrupts import undisturbed
 
@@ -126,6 +126,15 @@ class Turns:
         """All holds that are there, in the order of their threads' arrival."""
         return list(self._places)
 
+    def wait_until(self, is_so: Callable[[Sequence[Place]], bool]) -> None:
+        """Wait until the holds that are there are such; in a thread that is not held.
+
+        Args:
+            is_so: is told the holds.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: is_so(self._places))
+
     def inner(self, place: Place) -> Place | None:
         """The hold that has come of an action of this one's, if there is one; this one has to wait for it."""
         last = self._last_of(place.ident)
@@ -229,8 +238,7 @@ class Turns:
 def _place(hold: HoldLike, asks: bool) -> Place:
     frame = next((frame for frame in hold.frames if frame.held), hold.selected)
     # Nothing of the program's is run for it: neither a `__str__` nor a property.
-    arguments = arguments_of(hold.exception)
-    text = arguments[0] if len(arguments) == 1 and type(arguments[0]) is str else ""
+    text = plain_text(hold.exception)
     return Place(
         hold.number,
         asks,

@@ -48,6 +48,8 @@ deliveries: list[Callable[[FrameType], list[Route] | None]] = [routes_of_worker]
 
 # By module and name: exceptions that cancel, looked for only where their module is loaded.
 _CANCELLING: Final = (("asyncio.exceptions", "CancelledError"), ("trio", "Cancelled"))
+# The same for what only says to a person that something was typed wrongly.
+_SAYING: Final = (("IPython.core.error", "UsageError"),)
 _MOST_DELIVERIES: Final = 20
 _MOST_ATTEMPTS: Final = 5
 _PATIENCE: Final = 0.005
@@ -69,6 +71,7 @@ _NO_ROOM_LEFT: Final = (RecursionError, MemoryError)
 _generation = carriers.generation
 _NOT_A_CRASH: Final = Verdict(False, ("It is for control flow, nothing has gone wrong.",))
 _CANCELLED: Final = Verdict(False, ("It cancels a task, nothing has gone wrong.",))
+_SAID: Final = Verdict(False, ("It only says that something was typed wrongly.",))
 _INTERRUPTED: Final = Verdict(False, ("KeyboardInterrupt is only held when asked for.",))
 _NO_ROOM: Final = Verdict(False, ("The stack is too full here to tell; a frame further out may hold it.",))
 _FAILED: Final = Verdict(False, ("An internal error of daifu_bc; the exception goes its way.",))
@@ -143,6 +146,8 @@ def _judge(
                 return _INTERRUPTED
             if cancels(kind):
                 return _CANCELLED
+        elif _is_one_of(kind, _SAYING):
+            return _SAID
         leaves = leaves_of(exception)
     if memory.let_go:
         known = was_let_go(memory, exception, frame, traceback)
@@ -166,7 +171,11 @@ def _report(error: Exception) -> None:
 
 def cancels(kind: type[BaseException]) -> bool:
     """Whether it is how asyncio or trio cancels."""
-    for module, name in _CANCELLING:
+    return _is_one_of(kind, _CANCELLING)
+
+
+def _is_one_of(kind: type[BaseException], names: tuple[tuple[str, str], ...]) -> bool:
+    for module, name in names:
         loaded = sys.modules.get(module)
         if loaded is not None:
             cls = loaded.__dict__.get(name)

@@ -11,7 +11,7 @@ import bisect
 import opcode
 from typing import Final, NamedTuple
 
-from daifu_bc.analysis.code import EXTENDED_ARG, Instruction, cells_at_start
+from daifu_bc.analysis.code import EXTENDED_ARG, Instruction, cell_slots
 from daifu_bc.analysis.flow import Flow, op_set
 
 _OP: Final = opcode.opmap
@@ -55,9 +55,9 @@ def checked_loads(flow: Flow, place: int, bound: frozenset[str]) -> dict[int, fr
         Place of an instruction -> the slots that it must check.
     """
     code = flow.code
-    cells = set(cells_at_start(code))
+    cells = set(cell_slots(code))
     unbound = frozenset(
-        index for index, name in enumerate(code.co_varnames) if name not in bound and name not in cells
+        slot for slot, name in enumerate(code.co_varnames) if name not in bound and slot not in cells
     )
     if not unbound:
         return {}

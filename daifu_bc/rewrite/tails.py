@@ -14,7 +14,7 @@ from types import CodeType
 from typing import Final
 
 from daifu_bc import pyversion
-from daifu_bc.analysis.code import cells_at_start, load_of_none, slot_names
+from daifu_bc.analysis.code import cell_slots, load_of_none
 from daifu_bc.analysis.regions import Region
 from daifu_bc.rewrite.assemble import Assembler, Label
 from daifu_bc.rewrite.stubs import IF_NONE, jump_if, stubs
@@ -70,10 +70,9 @@ def cold_code(asm: Assembler, found: list[Region], code: CodeType, ending: Endin
     starts = stubs(asm, every, tail, shift)
     asm.place(tail)
     asm.line(line)
-    names = slot_names(code)
-    cells = cells_at_start(code)
-    for name in cells:
-        asm.emit("LOAD_FAST", names.index(name))
+    cells = cell_slots(code)
+    for slot in cells:
+        asm.emit("LOAD_FAST", slot)
         asm.emit("LIST_APPEND", 1)
     if ending is Ending.RETURN:
         if (
@@ -83,8 +82,8 @@ def cold_code(asm: Assembler, found: list[Region], code: CodeType, ending: Endin
             asm.constant(None)
         asm.emit("RETURN_VALUE")
         return starts
-    plain = enumerate(code.co_varnames if code.co_flags & inspect.CO_OPTIMIZED else ())
-    _clear(asm, [index for index, name in plain if name not in cells])
+    plain = range(len(code.co_varnames) if code.co_flags & inspect.CO_OPTIMIZED else 0)
+    _clear(asm, [slot for slot in plain if slot not in cells])
     if ending is Ending.CALL:
         _call(asm, code, starts[outermost])
     else:

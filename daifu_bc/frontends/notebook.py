@@ -1,0 +1,175 @@
+"""A person at a notebook answers a hold, in the input line of the cell that has crashed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Container, Sequence
+from typing import Any, Final
+
+from daifu_bc.frontends import switching, terminal
+from daifu_bc.frontends.reader import TerminalGoneError
+from daifu_bc.frontends.typed import read_text
+from daifu_bc.frontends.values import printable
+from daifu_bc.recovery import journal, signals
+from daifu_bc.recovery.interface import HoldLike, Responder
+from daifu_bc.recovery.interrupts import Interruptible, close_to, open_sections
+from daifu_bc.recovery.telling import tell
+from daifu_bc.recovery.turns import Place, turns
+
+INTERRUPTED: Final = (
+    "Interrupted; the run is still held. Interrupt once more to let the exception go on, or type `raise`."
+)
+
+#: The styles of `terminal.STYLES` as a notebook's output understands them.
+_COLOURS: Final = {
+    "bold cyan": "1;36",
+    "bold yellow": "1;33",
+    "cyan": "36",
+    "green": "32",
+    "bold red": "1;31",
+}
+
+
+class InputLine:
+    """Reads lines from the cell that is being run.
+
+    Args:
+        kernel: ipykernel's.
+    """
+
+    def __init__(self, kernel: Any) -> None:
+        self._kernel = kernel
+        self._allowed = takes_input(kernel)
+        #: Of a text of several lines that was pasted.
+        self._rest: list[str] = []
+
+    def read(self, prompt: str) -> str:
+        """Return a line; see `daifu_bc.frontends.reader.Reader`."""
+        if not self._rest:
+            try:
+                # What runs meanwhile in a subshell may have said for itself that it takes no input.
+                self._kernel._allow_stdin = self._allowed
+                text = self._kernel.raw_input(prompt)
+            except (KeyboardInterrupt, EOFError):
+                raise
+            except Exception as error:  # the front end has gone, or takes no input any more
+                raise TerminalGoneError from error
+            self._rest = str(text).split("\n")
+        return self._rest.pop(0)
+
+    def close(self) -> None:
+        """Forget what was pasted and not read."""
+        self._rest.clear()
+
+
+#: The kernel whose cells are vaccinated.
+_kernels: Final[list[Any]] = []
+
+
+def use(kernel: Any | None) -> None:
+    """Ask in the cells of this kernel from now on; None for in none."""
+    _kernels[:] = [] if kernel is None else [kernel]
+
+
+def responder() -> Responder:
+    """Return what asks the person at the notebook."""
+    return answer
+
+
+def answer(hold: HoldLike) -> None:
+    """Ask the person, whenever it is this hold's turn, until it is decided."""
+    with signals.guarded(), turns.entered(hold, asks=True) as place:
+        switching.ask_in_turn(hold, place, lambda: _ask(hold))
+
+
+def _ask(hold: HoldLike) -> None:
+    if not _kernels:
+        return
+    terminal.flush_program_output()
+    reader, sections, patience = InputLine(_kernels[0]), open_sections(), True
+    try:
+        with signals.person_is_asked():
+            terminal.begin(hold, write)
+            while hold.decision is None and turns.goes_on_asking(hold):
+                waits = False
+                try:
+                    for text in (*signals.news(person=True), *switching.news(hold)):
+                        write(printable(text), True)
+                    waits = True
+                    with signals.person_is_waited_for(), Interruptible():
+                        text = read_text(reader)
+                    waits, patience = False, True
+                    terminal.run_text(hold, text, write)
+                except KeyboardInterrupt:
+                    close_to(sections)
+                    reader.close()
+                    if not waits:
+                        continue
+                    if not patience:
+                        _give_up(hold, "interrupted twice")
+                        return
+                    patience = False
+                    write(INTERRUPTED, True)
+                except EOFError:
+                    write(terminal.KEPT, True)
+                except TerminalGoneError as gone:
+                    write(f"Nobody can be asked any more ({gone.__cause__}); the exception goes on.", True)
+                    _give_up(hold, "the notebook takes no input")
+                    return
+    finally:
+        reader.close()
+
+
+def _give_up(hold: HoldLike, outcome: str) -> None:
+    hold.let_go()
+    journal.done(hold, "raise", outcome=outcome)
+
+
+def write(text: str, ours: bool) -> None:
+    """Print a text to the cell's output.
+
+    Args:
+        text: it.
+        ours: whether it may be coloured.
+    """
+    if ours and not terminal.no_colours():
+        text = "\n".join(map(_coloured, text.split("\n")))
+    try:
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
+    except Exception:  # noqa: BLE001 - the program has made something else of it
+        tell(text)
+
+
+def _coloured(line: str) -> str:
+    colour = _COLOURS.get(terminal.style(line))
+    return line if colour is None else f"\x1b[{colour}m{line}\x1b[0m"
+
+
+def wait_for_threads(cells: Container[int]) -> None:
+    """Wait, at the end of a cell, for threads of the notebook that are held and ask in it.
+
+    Args:
+        cells: the numbers of the threads that run cells.
+    """
+
+    def none_is_left(places: Sequence[Place]) -> bool:
+        return not any(place.asks and place.ident not in cells for place in places)
+
+    while _kernels and not none_is_left(turns.places()):
+        try:
+            turns.wait_until(none_is_left)
+        except KeyboardInterrupt:  # it is meant for what waits
+            signals.interrupt(turns.asking(0))
+
+
+def takes_input(kernel: Any) -> bool:
+    """Tell whether the front end that runs the present cell has a line for input: nbconvert and papermill have none."""
+    if os.getpid() != _process:  # a forked child has no cell of its own
+        return False
+    parent = kernel.get_parent("shell")
+    return bool(parent) and bool(parent.get("content", {}).get("allow_stdin"))
+
+
+_process: Final = os.getpid()
