@@ -70,7 +70,6 @@ class FakeHold:
         self.exception = error
         self.thread_name = "MainThread"
         self.started = self.asked = time.time()
-        self.patience: float | None = None
         self.verdict = FakeVerdict(reasons=["no frame further out has a handler for it"])
         self.repetition = Repetition()
         self.decision: object = None

@@ -205,8 +205,8 @@ def respond(hold: HoldLike) -> None:
     """
     announce("held", hold)
     try:
-        # What an action has come to is not that action.
-        with told_while_it_runs(None):
+        # What an action has come to is not that action: its output is nobody else's, and it waits as long as is said.
+        with told_while_it_runs(None), attaching.own_limit():
             _ask(hold)
     except Exception as error:
         if came_from_outside(error):
