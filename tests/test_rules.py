@@ -598,3 +598,16 @@ def test_a_signal_in_what_it_does_ends_the_program(tmp_path: Path) -> None:
         )
         ended = run(tmp_path, program)
         assert (ended.stdout, ended.code) == ("finally\n", 7), ended.stderr
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@pytest.mark.parametrize("terminal", ["dumb", "comfortable"])
+def test_the_person_is_waited_for_as_long_as_a_rule_says(tmp_path: Path, terminal: str) -> None:
+    (tmp_path / "rules.toml").write_text('[[on]]\ndo = "hold"\nlimit = 0.5\n')
+    with starting(tmp_path, terminal) as start:
+        child = start("open('/no/such/file')\n", "--policy", "rules.toml")
+        child.expect("daifu>")
+        child.expect(r"daifu_bc: hold 1: nobody has come for 0.5 s; FileNotFoundError goes on\.")
+        child.expect(pexpect.EOF)
+        child.wait()
+        assert child.exitstatus == 1
