@@ -10,6 +10,8 @@ from daifu_bc import frontends
 from daifu_bc.errors import DaifuError, Refusal
 from daifu_bc.install import notice, vaccine
 from daifu_bc.recovery import notification, pause_signal, policy
+from daifu_bc.recovery.last_will import install as stand_before_sigterm
+from daifu_bc.recovery.last_will import last_will
 
 if TYPE_CHECKING:
     from daifu_bc.frontends.rule_maker import on
@@ -24,6 +26,7 @@ __all__ = [
     "Refusal",
     "__version__",
     "configure",
+    "last_will",
     "on",
     "patch",
     "pause",
@@ -139,6 +142,7 @@ def _start() -> None:
         _load_engine()
         notification.prepare()
         pause_signal.install()
+    stand_before_sigterm()
 
 
 frontends.register()

@@ -15,8 +15,9 @@ from daifu_bc import frontends, run_options
 from daifu_bc.errors import DaifuError, UsageError
 from daifu_bc.frontends import log
 from daifu_bc.frontends.values import printable
+from daifu_bc.help_texts import HelpText, read
 from daifu_bc.install import launch, settings
-from daifu_bc.recovery import journal, notification, policy
+from daifu_bc.recovery import journal, last_will, notification, policy
 from daifu_bc.run_options import HELP_FLAGS, RunArguments
 
 USAGE_CODE = 2
@@ -32,7 +33,8 @@ usage: daifu run [options] script.py [arguments]
        daifu ps | attach [PID] | do PID 'WORDS' ...
        daifu log [FILE]
        daifu demo
-       daifu --help | --version
+       daifu completion bash|zsh|fish
+       daifu --help | help COMMAND | help man | --version
 
 daifu_bc holds a crashed run at the statement that failed. Nothing is lost: no `finally` has run, no file
 is closed, every loop stands where it stood. You look around, repair what is wrong, and let it go on.
@@ -59,7 +61,15 @@ With neither, the exception goes on at once, as without daifu: a batch job never
   daifu ps                              which of your runs are held, and where
   daifu attach PID                      the prompt of one of them, from another terminal
 
-`daifu run --help` tells the options of run.
+`daifu run --help` tells the options of run, `daifu help man` prints a manual page.
+"""
+
+HELP_HELP = """\
+usage: daifu help [COMMAND|man]
+
+Prints what `daifu --help` or `daifu COMMAND --help` prints. With `man` it is a manual page of all that:
+  daifu help man | man -l -
+  daifu help man > ~/.local/share/man/man1/daifu.1
 """
 
 LOG_HELP = """\
@@ -119,8 +129,7 @@ def _write_nothing_more() -> None:
 
 def _run_command(command: str, words: list[str]) -> int:
     if command in HELP_FLAGS or command == "help":
-        print(HELP, end="")
-        return 0
+        return show_help(words)
     if command == "--version":
         print(f"daifu_bc {version()}")
         return 0
@@ -129,6 +138,8 @@ def _run_command(command: str, words: list[str]) -> int:
         return 0
     if command == "log":
         return show_log(words)
+    if command == "completion":
+        return show_completion(words)
     if command in _FOR_HELD_RUNS:
         # The prompt is not imported for the other commands.
         client = importlib.import_module("daifu_bc.frontends.client")
@@ -138,6 +149,47 @@ def _run_command(command: str, words: list[str]) -> int:
         return cast(int, importlib.import_module("daifu_bc.demo").main(words))
     hint = f" To run a program, write `daifu run {command}`." if os.path.exists(command) else ""
     raise UsageError(f"there is no command {command!r}.{hint} `daifu --help` tells what there is")
+
+
+def help_texts() -> list[HelpText]:
+    """Return what each command says of itself."""
+    found = []
+    for command in ("run", *_FOR_HELD_RUNS, "log", "demo", "completion", "help"):
+        with contextlib.redirect_stdout(io.StringIO()) as text:
+            _run_command(command, ["--help"])
+        found.append(read(command, text.getvalue()))
+    return found
+
+
+def show_help(words: Sequence[str]) -> int:
+    """Print a help text, or the manual page: `daifu help`."""
+    if words[:1] == ["--help"]:
+        print(HELP_HELP, end="")
+        return 0
+    if len(words) > 1:
+        raise UsageError("`daifu help` takes one COMMAND, or nothing")
+    if words == ["man"]:
+        print(importlib.import_module("daifu_bc.manual").page(HELP, help_texts(), version()), end="")
+        return 0
+    known = {one.command: one.text for one in help_texts()} if words else {}
+    if words and words[0] not in known:
+        raise UsageError(f"there is no command {words[0]!r}; `daifu --help` tells what there is")
+    print(known[words[0]] if words else HELP, end="")
+    return 0
+
+
+def show_completion(words: Sequence[str]) -> int:
+    """Print what a shell needs to complete the command line: `daifu completion`."""
+    completion = importlib.import_module("daifu_bc.shell_completion")
+    if any(word in HELP_FLAGS for word in words):
+        print(completion.HELP, end="")
+    elif words == [completion.PIDS]:
+        print(*completion.pids(), sep="\n")
+    elif len(words) == 1:
+        print(completion.script(words[0], help_texts()), end="")
+    else:
+        raise UsageError("`daifu completion` takes the name of a shell; `daifu completion --help` tells more")
+    return 0
 
 
 def version() -> str:
@@ -162,6 +214,7 @@ def run(words: Sequence[str], parsed: RunArguments) -> int:
     settings.check()
     frontends.register()
     policy.prepare()
+    last_will.prepare()
     return launch.run(parsed.target, parsed.arguments, as_module=parsed.as_module, scope=parsed.scope)
 
 

@@ -143,7 +143,7 @@ def _take(parsed: RunArguments, word: str, rest: list[str]) -> None:
     if option is None:
         names = [part.strip() for part in value.split(",") if part.strip()]
         parsed.scope = names[0] if names in (["project"], ["all"], ["function"]) else names
-    elif option.kind == "file":
+    elif option.kind == "file" or (option.kind == "words" and os.path.isfile(value)):
         parsed.environment[option.variable] = os.path.abspath(value)
     else:
         parsed.environment[option.variable] = option.check(value)

@@ -83,6 +83,8 @@ class Kernel:
         self.client.stop_channels()
         self._manager.shutdown_kernel(now=True)
         self._manager.cleanup_resources()
+        # Their threads would be seen by who forks.
+        self.client.context.destroy()
         self._manager.context.destroy()
 
     def interrupt(self) -> None:

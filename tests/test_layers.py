@@ -18,6 +18,8 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = (
     ("__main__",),
     ("cli",),
+    ("manual", "shell_completion"),
+    ("help_texts",),
     ("run_options",),
     ("demo",),
     ("__init__",),

@@ -234,13 +234,17 @@ def long_journal(tmp_path: Path) -> str:
     return str(tmp_path / "long")
 
 
-def daifu(*words: str, **more: object) -> subprocess.Popen[str]:
+def daifu(
+    *words: str, stdout: int, cwd: Path | None = None, env: dict[str, str] | None = None
+) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "daifu_bc", *words],
         stdin=subprocess.DEVNULL,
+        stdout=stdout,
         stderr=subprocess.PIPE,
+        cwd=cwd,
+        env=env,
         text=True,
-        **more,  # type: ignore[call-overload]
     )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.kernels import Kernel
+from tests.kernels import ROOT, Kernel
 
 DIVIDE = "def divide(x):\n    y = 10 // x\n    return y\n"
 
@@ -268,7 +270,7 @@ def test_another_cell_runs_in_a_subshell_while_one_is_held(kernel: Kernel) -> No
     def replace() -> None:
         new = "%%surgery\ndef divide(x):\n    return 'from the subshell'"
         answered.append(kernel.follow(kernel.send(new, subshell=subshell)))
-        answered.append(kernel.follow(kernel.send("%daifu", subshell=subshell)))
+        answered.append(kernel.follow(kernel.send("%daifu", subshell=subshell, stdin=False)))
         kernel.type("pass")
 
     cell = kernel.run("divide(0)", replace)
@@ -286,3 +288,66 @@ def test_a_thread_is_held_while_a_cell_runs(kernel: Kernel) -> None:
     )
     assert "thread worker" in cell.text
     assert cell.value == "[2]"
+
+
+def test_a_cell_does_not_end_before_a_thread_that_asks_in_it(kernel: Kernel) -> None:
+    kernel.run("import threading\n" + DIVIDE + "got = []\ndef work():\n    got.append(divide(0))")
+    cell = kernel.run(
+        "import time\nfrom daifu_bc.recovery.turns import turns\n"
+        "thread = threading.Thread(target=work)\nthread.start()\n"
+        "while not turns.places():\n    time.sleep(0.001)\n"
+        "print('started')",
+        kernel.interrupt,
+        "return 3",
+        seen={"started": lambda: None},
+    )
+    assert "Interrupted; the run is still held." in cell.text
+    assert cell.error == ""
+    assert kernel.run("thread.join()\ngot").value == "[3]"
+
+
+def test_a_thread_that_crashes_while_no_cell_runs_is_not_held(kernel: Kernel) -> None:
+    go, done = kernel.folder / "go", kernel.folder / "done"
+    os.mkfifo(go)
+    os.mkfifo(done)
+    kernel.run(
+        "import threading\n"
+        + DIVIDE
+        + "def crashed(given):\n    open('done', 'w').write(given.exc_type.__name__)\n"
+        "threading.excepthook = crashed\ndef work():\n    open('go').read()\n    divide(0)\n"
+        "thread = threading.Thread(target=work)\nthread.start()"
+    )
+    go.write_text("now")
+    assert done.read_text() == "ZeroDivisionError"
+    assert kernel.run("thread.join()").prompts == []
+
+
+@pytest.mark.terminal
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_ipython_at_a_terminal_asks_there(tmp_path: Path) -> None:
+    pexpect = pytest.importorskip("pexpect")
+    environment = {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"], "HOME": str(tmp_path), "TERM": "dumb"}
+    command = ["-m", "IPython", "--simple-prompt", "--no-banner", "--colors=NoColor"]
+    child = pexpect.spawn(
+        sys.executable, command, env=environment, cwd=str(tmp_path), timeout=30, encoding="utf-8"
+    )
+    try:
+        for line in ("%load_ext daifu_bc", "def divide(x): return 10 // x\n", "divide(0)"):
+            child.expect(r"In \[\d+\]: ")
+            child.sendline(line)
+        child.expect(r"> 0  <module>|  0  <module>  In\[3\]:1")
+        child.expect("daifu> ")
+        child.sendline("x = 5")
+        child.expect("daifu> ")
+        child.sendline("pass")
+        child.expect(r"Out\[3\]: 2")
+        child.expect(r"In \[4\]: ")
+        child.sendline("%unload_ext daifu_bc")
+        child.expect(r"In \[5\]: ")
+        child.sendline("divide(0)")
+        child.expect("ZeroDivisionError")
+        child.expect(r"In \[6\]: ")
+        child.sendline("exit")
+        child.expect(pexpect.EOF)
+    finally:
+        child.close(force=True)

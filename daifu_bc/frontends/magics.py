@@ -13,6 +13,7 @@ from typing import Any
 from daifu_bc.errors import DaifuError, Refusal
 from daifu_bc.frontends.switching import described
 from daifu_bc.frontends.values import printable
+from daifu_bc.integrations.ipython import Cells
 from daifu_bc.recovery import cells, pause, surgeries
 from daifu_bc.recovery.edits import DEFINITIONS, running_source
 from daifu_bc.recovery.likeness import saying
@@ -35,11 +36,13 @@ class Magics:
 
     Args:
         shell: IPython's.
+        cells: its cells.
         state: says in a line what is vaccinated.
     """
 
-    def __init__(self, shell: Any, state: Callable[[], str]) -> None:
+    def __init__(self, shell: Any, cells: Cells, state: Callable[[], str]) -> None:
         self.shell = shell
+        self.cells = cells
         self.state = state
 
     def register(self) -> None:
@@ -58,7 +61,7 @@ class Magics:
         if cell is None:
             _say(lambda: self._replace(names) if names else self._take_saved())
             return
-        result = self.shell.run_cell(cell, store_history=False)
+        result = self.shell.run_cell(cell, store_history=False, cell_id=self.cells.present_id())
         if result.success:
             _say(lambda: self._replace(names or _defined_in(self.shell.transform_cell(cell))))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Container, Sequence
 from typing import Any, Final
 
 from daifu_bc.frontends import switching, terminal
@@ -11,9 +12,9 @@ from daifu_bc.frontends.reader import TerminalGoneError
 from daifu_bc.frontends.values import printable
 from daifu_bc.recovery import journal, signals
 from daifu_bc.recovery.interface import HoldLike, Responder
-from daifu_bc.recovery.interrupts import close_to, open_sections
+from daifu_bc.recovery.interrupts import Interruptible, close_to, open_sections
 from daifu_bc.recovery.telling import tell
-from daifu_bc.recovery.turns import turns
+from daifu_bc.recovery.turns import Place, turns
 
 INTERRUPTED: Final = (
     "Interrupted; the run is still held. Interrupt once more to let the exception go on, or type `raise`."
@@ -38,6 +39,7 @@ class InputLine:
 
     def __init__(self, kernel: Any) -> None:
         self._kernel = kernel
+        self._allowed = takes_input(kernel)
         #: Of a text of several lines that was pasted.
         self._rest: list[str] = []
 
@@ -45,6 +47,8 @@ class InputLine:
         """Return a line; see `daifu_bc.frontends.reader.Reader`."""
         if not self._rest:
             try:
+                # What runs meanwhile in a subshell may have said for itself that it takes no input.
+                self._kernel._allow_stdin = self._allowed
                 text = self._kernel.raw_input(prompt)
             except (KeyboardInterrupt, EOFError):
                 raise
@@ -92,7 +96,7 @@ def _ask(hold: HoldLike) -> None:
                     for text in (*signals.news(person=True), *switching.news(hold)):
                         write(printable(text), True)
                     waits = True
-                    with signals.person_is_waited_for():
+                    with signals.person_is_waited_for(), Interruptible():
                         text = terminal.read_text(reader)
                     waits, patience = False, True
                     terminal.run_text(hold, text, write)
@@ -142,10 +146,29 @@ def _coloured(line: str) -> str:
     return line if colour is None else f"\x1b[{colour}m{line}\x1b[0m"
 
 
+def wait_for_threads(cells: Container[int]) -> None:
+    """Wait, at the end of a cell, for threads of the notebook that are held and ask in it.
+
+    Args:
+        cells: the numbers of the threads that run cells.
+    """
+
+    def none_is_left(places: Sequence[Place]) -> bool:
+        return not any(place.asks and place.ident not in cells for place in places)
+
+    while _kernels and not none_is_left(turns.places()):
+        try:
+            turns.wait_until(none_is_left)
+        except KeyboardInterrupt:  # it is meant for what waits
+            signals.interrupt(turns.asking(0))
+
+
 def takes_input(kernel: Any) -> bool:
     """Tell whether the front end that runs the present cell has a line for input: nbconvert and papermill have none."""
-    return bool(getattr(kernel, "_allow_stdin", False)) and os.getpid() == _process
+    if os.getpid() != _process:  # a forked child has no cell of its own
+        return False
+    parent = kernel.get_parent("shell")
+    return bool(parent) and bool(parent.get("content", {}).get("allow_stdin"))
 
 
-#: A forked child has no cell of its own.
 _process: Final = os.getpid()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from types import FunctionType
 from typing import Any, Final
 
@@ -32,10 +33,10 @@ class Extension:
         self.shell = shell
         self.scope = Scope.of("project", _HERE)
         self.cells = Cells(shell)
-        self.magics = Magics(shell, self._state)
+        self.magics = Magics(shell, self.cells, self._state)
         self._vaccinates = False
-        #: How many cells are being run; the first is the one that loads the extension.
-        self._running = 1
+        #: How many cells a thread runs, by its number: subshells are threads. The first is the one that loads this.
+        self._running = {threading.get_ident(): 1}
 
     def begin(self) -> None:
         """Vaccinate the shell's cells and the modules of the project."""
@@ -81,14 +82,22 @@ class Extension:
         return f"Cells are vaccinated, and the modules under {self.scope.root}. {asked}"
 
     def _takes_input(self) -> bool:
-        return self._running > 0 and notebook.takes_input(self.shell.kernel)
+        return bool(self._running) and notebook.takes_input(self.shell.kernel)
 
     def _cell_begins(self) -> None:
-        self._running += 1
+        own = threading.get_ident()
+        self._running[own] = self._running.get(own, 0) + 1
         policy.ask_anew()
 
     def _cell_ends(self) -> None:
-        self._running = max(0, self._running - 1)
+        own = threading.get_ident()
+        left = self._running.get(own, 1) - 1
+        if left <= 0:
+            # An input line without its cell is not shown.
+            notebook.wait_for_threads(self._running)
+            self._running.pop(own, None)
+        else:
+            self._running[own] = left
 
 
 _loaded: Final[list[Extension]] = []

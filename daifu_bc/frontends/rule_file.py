@@ -19,6 +19,8 @@ from daifu_bc.recovery.rules import Rule
 
 #: The line that leaves a hold to people.
 HOLD: Final = "hold"
+#: The line that has the last will done, and then lets the exception go on.
+LAST_WILL: Final = "last-will"
 #: Words that repeat what has been done: how often in a row is counted of them.
 _REPEATING: Final = frozenset({"pass", "restart", "goto"})
 _CLASS: Final = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
@@ -120,14 +122,9 @@ def _contradictions(made: Rule, table: Mapping[str, Any]) -> list[str]:
 
 
 def _words(text: str) -> list[str]:
-    """The names of the words of a text; `hold` among them, if that is there."""
-    names = []
-    for command in parse(text):
-        if command.text == HOLD and command.body is None:
-            names.append(HOLD)
-        else:
-            names.append(check(command).name)
-    return names
+    """The names of the words of a text; `hold` and `last-will` are among them, if they are there."""
+    ours = (HOLD, LAST_WILL)
+    return [command.text if command.text in ours else check(command).name for command in parse(text)]
 
 
 # -- what the keys take: each returns the value, or raises UsageError or ValueError -------------------------------------
@@ -180,8 +177,8 @@ def _do(value: Any) -> Any:
         for command in commands:
             if decides:
                 raise ValueError(f"line {command.line} is never reached: `{decides}` ends the hold before.")
-            if command.text == HOLD and command.body is None:
-                decides = HOLD
+            if command.text in (HOLD, LAST_WILL) and command.body is None:
+                decides = command.text
                 continue
             word = check(command)
             if word.name == HOLD:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from daifu_bc.errors import DaifuError
-from daifu_bc.frontends import render
+from daifu_bc.frontends import render, will
 from daifu_bc.frontends.commands import run_command
 from daifu_bc.frontends.patience import report_in_time
-from daifu_bc.frontends.rule_file import load
+from daifu_bc.frontends.rule_file import HOLD, LAST_WILL, load
 from daifu_bc.frontends.script import Command, ScriptError, parse
 from daifu_bc.frontends.values import printable
-from daifu_bc.recovery import interlude, journal, policy, rules, signals, streaks
+from daifu_bc.recovery import interlude, journal, last_will, policy, rules, signals, streaks
 from daifu_bc.recovery.interface import FrameLike, HoldLike, Responder
 from daifu_bc.recovery.interrupts import Interruptible, close_to, open_sections
 from daifu_bc.recovery.matching import frame_for
@@ -19,9 +19,6 @@ from daifu_bc.recovery.repetition import limit
 from daifu_bc.recovery.rules import Rule
 from daifu_bc.recovery.telling import tell
 from daifu_bc.recovery.turns import turns
-
-#: The line that leaves a hold to people.
-HOLD = "hold"
 
 
 def responder() -> Responder:
@@ -191,12 +188,24 @@ class _Attempt:
             self.hold.patience = self.rule.limit
             journal.done(self.hold, "rule", outcome="it leaves the hold to people")
             return True, ""
+        if command.text == LAST_WILL and command.body is None:
+            return self._last_will()
         found = run_command(self.hold, command)
         if found.text:
             tell(found.text)
         if self.hold.decision is not None:
             return True, ""
         return False, printable(found.failed.rstrip(".")) if found.failed else ""
+
+    def _last_will(self) -> tuple[bool, str]:
+        hold = self.hold
+        why = will.perform(hold) if last_will.wanted() else "there is none"
+        if why:
+            self._tell(f"the last will failed: {why}")
+        journal.done(hold, "last will", seconds=0.0, outcome=why.partition(":")[0] or "done")
+        tell(hold.let_go())
+        journal.done(hold, "raise")
+        return True, ""
 
     def _select(self, frame: FrameLike) -> None:
         frames = list(self.hold.frames)

@@ -8,10 +8,10 @@ from typing import Any, Final, Literal, NamedTuple
 
 from daifu_bc.analysis import filters
 from daifu_bc.errors import UsageError
-from daifu_bc.recovery import attaching, journal, notification, policy, repetition, rules
+from daifu_bc.recovery import attaching, journal, last_will, notification, policy, repetition, rules
 from daifu_bc.recovery import pause_signal as pausing
 
-Kind = Literal["file", "names", "switch", "text"]
+Kind = Literal["file", "names", "switch", "text", "words"]
 
 
 class Option(NamedTuple):
@@ -21,7 +21,7 @@ class Option(NamedTuple):
         name: that of the option, without dashes in front, and of the key in pyproject.toml.
         variable: that of the environment; it is how child processes come to know.
         kind: `file` is made absolute, as the program may change its directory; `names` is a list; `switch` takes no
-            value, and is taken back by `--no-NAME`.
+            value, and is taken back by `--no-NAME`; `words` may be the name of a file, which is made absolute.
         value: how the value is called in the help; nothing for a switch.
         help: what it does; the lines are broken as they stand.
         check: returns the value as it is to stand in the environment, or raises UsageError.
@@ -56,6 +56,9 @@ class Option(NamedTuple):
             if isinstance(value, bool):
                 return str(int(value))
             raise UsageError(f"{self.name} in {path} is neither true nor false")
+        if self.kind == "words":
+            file = os.path.join(os.path.dirname(path), str(value))
+            return file if os.path.isfile(file) else str(value)
         if self.kind == "file":
             return os.path.join(os.path.dirname(path), str(value))
         return self.check(str(value))
@@ -129,6 +132,22 @@ OPTIONS: Final = (
         "after how many retries that change nothing a playbook's block `repeat` gives up: 3 if left out,\n"
         "none for no limit",
         repetition.checked,
+    ),
+    Option(
+        "last-will",
+        last_will.VARIABLE,
+        "words",
+        "WORDS|FILE",
+        "what to do before a SIGTERM ends the program, at its next statement or where it is held: code\n"
+        "or other words, or a file of them, or a .py file",
+    ),
+    Option(
+        "grace",
+        last_will.GRACE,
+        "text",
+        "SECONDS",
+        "for how long the end may be put off so: 20 if left out",
+        last_will.checked_grace,
     ),
     Option(
         "attach",

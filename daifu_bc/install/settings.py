@@ -12,8 +12,8 @@ from daifu_bc.errors import UsageError
 from daifu_bc.install.notice import say_once
 from daifu_bc.install.options import OPTIONS
 from daifu_bc.install.scope import project_root
+from daifu_bc.recovery import last_will, policy, private, rules
 from daifu_bc.recovery import pause_signal as pausing
-from daifu_bc.recovery import policy, private, rules
 
 _BY_KEY: Final = {option.name: option for option in OPTIONS if option.in_project}
 #: A list of tables, and no option: `--policy` names a file of them.
@@ -63,6 +63,8 @@ def read_project(filename: str) -> None:
         os.environ.setdefault(option.variable, option.read(value, path))
     policy.prepare_rules()
     pausing.update()
+    last_will.prepare()
+    last_will.install()
 
 
 def _owners(filename: str) -> list[int]:

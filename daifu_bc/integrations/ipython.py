@@ -89,11 +89,15 @@ class Cells:
     def _cell_begins(self, information: Any) -> None:
         self._present[threading.get_ident()] = getattr(information, "cell_id", None) or ""
 
+    def present_id(self) -> str:
+        """Return what the front end calls the cell that this thread runs; empty if it has not told."""
+        return self._present.get(threading.get_ident(), "")
+
     def _prepared(
         self, nodes: list[ast.stmt], filename: str, interactivity: str, compiler: Any
     ) -> list[ast.stmt]:
         """The statements of a cell that is about to run, those that show nothing as one."""
-        cell_id = self._present.pop(threading.get_ident(), "")
+        cell_id = self.present_id()
         if not isinstance(compiler, Vaccinating):  # code of IPython's own
             return nodes
         try:

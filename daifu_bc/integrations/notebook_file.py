@@ -75,6 +75,8 @@ class NotebookFile:
 
     def _change(self, cell: Ran, text: str) -> cells.Edited | None:
         """What has become of a cell, if it is another text than the one that runs now."""
+        if text.startswith("%%surgery"):
+            text = text.partition("\n")[2]  # the rest has run as a cell
         new = self._shell.transform_cell(text)
         if cell.shows:
             try:

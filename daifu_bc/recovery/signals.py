@@ -237,7 +237,9 @@ def _put_back() -> None:
 def _restore(number: int, guard: Guard) -> None:
     """Puts a handler back, unless the program has put in another one meanwhile."""
     # No function of the standard library's that is written in Python: torch may be watching which ones run.
-    present: object = _signal.getsignal(number)
+    present: Any = _signal.getsignal(number)
+    if getattr(present, "handler", None) is guard:  # it stands before all that the program has (`preemption`)
+        present.handler = guard.handler
     if present is not guard:
         return
     _signal.signal(number, guard.handler)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -127,6 +127,15 @@ class Turns:
     def places(self) -> list[Place]:
         """All holds that are there, in the order of their threads' arrival."""
         return list(self._places)
+
+    def wait_until(self, is_so: Callable[[Sequence[Place]], bool]) -> None:
+        """Wait until the holds that are there are such; in a thread that is not held.
+
+        Args:
+            is_so: is told the holds.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: is_so(self._places))
 
     def inner(self, place: Place) -> Place | None:
         """The hold that has come of an action of this one's, if there is one; this one has to wait for it."""

@@ -1,0 +1,347 @@
+"""A SIGTERM ends the program: the last will is done first, and then what the program has for the signal. Real processes."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import tempfile
+import termios
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pexpect
+import pytest
+
+from tests.at_terminal import starting
+from tests.attaching import Programs
+from tests.running import Ended, run
+
+BY_SIGNAL = -signal.SIGTERM
+
+PROGRAM = """
+import os, signal, sys, threading, time
+def save(where):
+    print('saved', where, flush=True)
+def end(number, frame):
+    print('end', number, frame.f_code.co_name, flush=True)
+    raise SystemExit(7)
+def kill():
+    os.kill(os.getpid(), signal.SIGTERM)
+{before}
+def train():
+    for step in range(4):
+        if step == 2:
+            kill()
+        print('step', step, flush=True)
+try:
+    train()
+    print('over')
+finally:
+    print('finally', flush=True)
+"""
+STEPS = "step 0\nstep 1\n"
+HANDLER = "signal.signal(signal.SIGTERM, end)"
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Iterator[Programs]:
+    with tempfile.TemporaryDirectory(prefix="daifu") as runtime:
+        made = Programs(tmp_path, Path(runtime))
+        yield made
+        made.close()
+
+
+def end(folder: Path, before: str = "", *options: str, will: str = "frame train\nsave(step)") -> Ended:
+    return run(folder, PROGRAM.format(before=before), "", "--last-will", will, *options)
+
+
+def told(folder: Path) -> list[dict[str, Any]]:
+    lines = (folder / "journal.jsonl").read_text().splitlines()
+    return [entry for entry in map(json.loads, lines) if entry["event"] == "last will"]
+
+
+# -- running -----------------------------------------------------------------------------------------------------------
+
+
+def test_before_the_default_action(tmp_path: Path) -> None:
+    """The process dies by the signal, as ever: no `finally` of the program runs."""
+    ended = end(tmp_path)
+    assert (ended.code, ended.stdout) == (BY_SIGNAL, STEPS)
+    assert "saved 2" in ended.stderr
+    assert [entry["outcome"] for entry in told(tmp_path)] == ["done"]
+
+
+def test_before_the_programs_handler(tmp_path: Path) -> None:
+    ended = end(tmp_path, HANDLER)
+    assert (ended.code, ended.stdout) == (7, f"{STEPS}end 15 train\nfinally\n")
+    assert "saved 2" in ended.stderr
+
+
+def test_it_is_done_before_the_handler(tmp_path: Path) -> None:
+    """What it does is seen by the handler."""
+    ended = end(
+        tmp_path,
+        HANDLER.replace("end)", "lambda *_: print(done, flush=True))") + "\ndone = []",
+        will="done.append(1)",
+    )
+    assert ended.stdout == f"{STEPS}[1]\nstep 2\nstep 3\nover\nfinally\n"
+    assert ended.code == 0
+
+
+@pytest.mark.parametrize(
+    ("before", "shown"),
+    [
+        ("", "True True"),
+        ("assert signal.signal(signal.SIGTERM, end) == signal.SIG_DFL", "False end"),
+        (
+            "signal.signal(signal.SIGTERM, end)\nassert signal.signal(signal.SIGTERM, signal.SIG_IGN) is end",
+            "False True",
+        ),
+        (
+            "from signal import signal as put, getsignal\nput(signal.SIGTERM, end)\nassert getsignal(signal.SIGTERM) is end",
+            "False end",
+        ),
+    ],
+    ids=["none", "one", "ignored", "functions that were imported"],
+)
+def test_there_is_only_what_the_program_has(tmp_path: Path, before: str, shown: str) -> None:
+    look = """
+found = signal.getsignal(signal.SIGTERM)
+print(found is signal.SIG_DFL, getattr(found, '__name__', found in (signal.SIG_DFL, signal.SIG_IGN)), flush=True)
+"""
+    ended = end(tmp_path, before + look)
+    assert ended.stdout.startswith(f"{shown}\n"), ended.stderr
+    if "SIG_IGN" in before:
+        assert ended.stdout.endswith("over\nfinally\n")
+        assert "last will" not in ended.stderr
+
+
+def test_what_it_was_before_is_what_the_program_put_in(tmp_path: Path) -> None:
+    before = f"{HANDLER}\nassert signal.signal(signal.SIGTERM, signal.SIG_DFL) is end"
+    ended = end(tmp_path, before)
+    assert (ended.code, ended.stdout) == (BY_SIGNAL, STEPS)
+    assert "saved 2" in ended.stderr
+
+
+def test_what_the_handler_raises_is_an_interruption(tmp_path: Path) -> None:
+    """We stand between the handler and what it has interrupted; that is not to be seen."""
+    before = HANDLER.replace("end)", "stop)")
+    handler = "def stop(number, frame):\n    raise TimeoutError('stop')\n"
+    program = PROGRAM.format(before=handler + before)
+    ended = run(tmp_path, program, "pass\n", "--last-will", "frame train\nsave(step)")
+    assert ended.stdout == f"{STEPS}step 2\nstep 3\nover\nfinally\n", ended.stderr
+    assert re.search(
+        "The handler of SIGTERM raised it; line [0-9]+ of `train` was only interrupted", ended.stderr
+    )
+    ended = run(tmp_path, program, "", "--last-will", "frame train\nsave(step)")
+    assert ended.code == 1
+    assert "daifu_bc/" not in ended.stderr[ended.stderr.index("Traceback") :]
+
+
+#: The signal comes when the main thread has been in the call for a while.
+SLEEPS = """
+import os, signal, sys, threading, time
+def nap(seconds):
+    began = time.monotonic()
+    time.sleep(seconds)
+    slept = time.monotonic() - began
+    print('over', flush=True)
+def kill():
+    while sys._current_frames()[main].f_lineno != 5:
+        time.sleep(0.01)
+    time.sleep(0.1)
+    os.kill(os.getpid(), signal.SIGTERM)
+main = threading.get_ident()
+threading.Thread(target=kill).start()
+nap({seconds})
+"""
+
+
+def test_a_call_in_c_is_finished_first(tmp_path: Path) -> None:
+    will = "print('saved', time.monotonic() - began >= 0.5)"
+    ended = run(tmp_path, SLEEPS.format(seconds=0.5), "", "--last-will", will, "--grace", "60")
+    assert (ended.code, ended.stdout) == (BY_SIGNAL, "")
+    assert "saved True" in ended.stderr
+
+
+def test_a_call_in_c_that_does_not_end_in_time(tmp_path: Path) -> None:
+    program = SLEEPS.format(seconds=100)
+    ended = run(tmp_path, program, "", "--last-will", "print('saved')", "--grace", "0.2")
+    assert (ended.code, ended.stdout) == (BY_SIGNAL, "")
+    assert "no statement was reached within 0.2 s, so it is not done" in ended.stderr
+    assert "saved" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("will", "text"),
+    [
+        ("save(missing)", "the action raised NameError"),
+        ("frame nowhere\nsave(1)", "no frame on the stack runs 'nowhere'"),
+        ("raise_it = 1 / 0", "the action raised ZeroDivisionError"),
+        ("import sys; sys.exit(3)", "the action raised SystemExit"),
+    ],
+)
+def test_one_that_fails(tmp_path: Path, will: str, text: str) -> None:
+    ended = end(tmp_path, HANDLER, will=will)
+    assert (ended.code, ended.stdout) == (7, f"{STEPS}end 15 train\nfinally\n")
+    assert f"the last will failed: {text}" in ended.stderr
+    assert text.partition(" ")[0] in told(tmp_path)[0]["outcome"]
+
+
+@pytest.mark.parametrize("will", ["while True: pass", "import time; time.sleep(100)"])
+@pytest.mark.parametrize("handler", [False, True], ids=["default", "handler"])
+def test_one_that_never_ends(tmp_path: Path, will: str, handler: bool) -> None:
+    ended = end(tmp_path, HANDLER if handler else "", "--grace", "0.3", will=will)
+    expected = (7, f"{STEPS}end 15 train\nfinally\n") if handler else (BY_SIGNAL, STEPS)
+    assert (ended.code, ended.stdout) == expected
+    assert "it was not done within 0.3 s" in ended.stderr
+
+
+def test_the_programs_function(tmp_path: Path) -> None:
+    before = """
+import daifu_bc
+@daifu_bc.last_will
+def will(hold):
+    hold.select('train')
+    print('saved', hold.evaluate('step'), flush=True)
+"""
+    ended = run(tmp_path, PROGRAM.format(before=before))
+    assert (ended.code, ended.stdout) == (BY_SIGNAL, f"{STEPS}saved 2\n")
+    ended = run(tmp_path, PROGRAM.format(before=before.replace("'step'", "'stop'")))
+    assert (ended.code, ended.stdout) == (BY_SIGNAL, STEPS)
+    assert "the last will failed: NameError: name 'stop' is not defined" in ended.stderr
+
+
+def test_from_a_file(tmp_path: Path) -> None:
+    (tmp_path / "will.txt").write_text("# save\nframe train\nsave(step)\n")
+    (tmp_path / "pyproject.toml").write_text('[tool.daifu]\nlast-will = "will.txt"\ngrace = 5\n')
+    ended = run(tmp_path, PROGRAM.format(before="os.chdir('/')"))
+    assert (ended.code, ended.stdout) == (BY_SIGNAL, STEPS)
+    assert "saved 2" in ended.stderr
+    (tmp_path / "will.py").write_text("print('from', __name__)\n")
+    assert "from __main__" in end(tmp_path, will="will.py").stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (("--last-will", "save(x)\npass"), "last will:2: `pass` has no place in a last will"),
+        (("--last-will", "save(x"), "last will:1: this is no Python"),
+        (("--last-will", "x", "--grace", "soon"), "'soon' is no time for a last will"),
+    ],
+)
+def test_mistakes_are_told_before_the_program_starts(
+    tmp_path: Path, options: tuple[str, ...], text: str
+) -> None:
+    ended = run(tmp_path, "print('started')", "", *options)
+    assert (ended.code, ended.stdout) == (2, "")
+    assert text in ended.stderr
+
+
+FORKS = """
+import multiprocessing, os, signal
+def child(ready):
+    ready.send('ready')
+    signal.pause()
+def end(method, early):
+    context = multiprocessing.get_context(method)
+    ours, theirs = context.Pipe()
+    process = context.Process(target=child, args=(theirs,))
+    process.start()
+    if not early:
+        ours.recv()
+    process.terminate()
+    process.join()
+    print(method, process.exitcode, flush=True)
+if __name__ == '__main__':
+    end('fork', True)
+    end('fork', False)
+    end('spawn', False)
+    end('forkserver', False)
+    os.kill(os.getpid(), signal.SIGTERM)
+    print('not here')
+"""
+
+
+def test_children_do_not_save(tmp_path: Path) -> None:
+    """Their parent ends them; they would save over what it saves. A signal that comes at once is not lost, either."""
+    ended = run(tmp_path, FORKS, "", "--last-will", "print('saved', 'by', __name__)")
+    assert ended.stdout == "fork -15\nfork -15\nspawn -15\nforkserver -15\n"
+    assert ended.code == BY_SIGNAL
+    assert re.findall("saved by .*", ended.stderr) == ["saved by __main__"]
+
+
+# -- held --------------------------------------------------------------------------------------------------------------
+
+CRASHES = """
+import os, signal, sys, threading, time
+def end(number, frame):
+    print('end', number, flush=True)
+    raise SystemExit(7)
+{before}
+def fetch(name):
+    kept = name
+    return open(name)
+def work():
+    try:
+        fetch('/no/such/file')
+    finally:
+        print('finally', flush=True)
+def in_thread():
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+{run}()
+print('over')
+"""
+WAITS = """
+[[on]]
+do = "retry"
+wait = 100
+"""
+
+
+def hold(programs: Programs, way: str, *, before: str = "", run: str = "work") -> tuple[str, str, int]:
+    """Have a program held, send it the signal, and wait for its end."""
+    (programs.folder / "rules.toml").write_text(WAITS)
+    options = ("--policy", "rules.toml") if way == "rule" else ("--attach",)
+    pattern = re.compile("it waits 100 s") if way == "rule" else re.compile("Held. Type")
+    held = programs.start(
+        CRASHES.format(before=before, run=run), "--last-will", "print('saved', kept)", *options
+    )
+    held.wait_until(pattern)
+    held.signal(signal.SIGTERM)
+    return held.end()
+
+
+@pytest.mark.parametrize("way", ["rule", "attach"])
+@pytest.mark.parametrize("run", ["work", "in_thread"])
+def test_held_it_is_done_there(programs: Programs, way: str, run: str) -> None:
+    out, err, code = hold(programs, way, run=run)
+    assert (out, code) == ("", BY_SIGNAL), err
+    assert err.count("saved /no/such/file") == 1
+    assert [entry["function"] for entry in told(programs.folder)] == ["fetch"]
+
+
+@pytest.mark.parametrize("way", ["rule", "attach"])
+def test_held_and_then_the_programs_handler(programs: Programs, way: str) -> None:
+    out, err, code = hold(programs, way, before=HANDLER)
+    assert (out, code) == ("end 15\nfinally\n", 7), err
+    assert err.count("saved /no/such/file") == 1
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_held_at_a_terminal(tmp_path: Path) -> None:
+    with starting(tmp_path, "comfortable") as start:
+        child = start(CRASHES.format(before="", run="work"), "--last-will", "print('saved', kept)")
+        child.expect("daifu>")
+        assert not termios.tcgetattr(child.child_fd)[3] & termios.ICANON
+        child.kill(signal.SIGTERM)
+        child.expect("saved /no/such/file")
+        child.expect(pexpect.EOF)
+        assert termios.tcgetattr(child.child_fd)[3] & termios.ICANON
+        child.wait()
+        assert child.signalstatus == signal.SIGTERM
+        assert "a daemon thread" not in child.before
