@@ -106,6 +106,8 @@ def test_an_exception_is_told_of_in_a_few_columns() -> None:
     assert switching.described("Error", "計" * 40) == f"Error: {'計' * 23}..."
 
 
+pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+
 # -- terminals ---------------------------------------------------------------------------------------------------
 
 Start = Callable[..., "pexpect.spawn[str]"]

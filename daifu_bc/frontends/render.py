@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable, Iterable, Sequence
 
 from daifu_bc.frontends.values import describe, printable
-from daifu_bc.frontends.width import padded, terminal_width, width
+from daifu_bc.frontends.width import fits, padded, terminal_width, width
 from daifu_bc.integrations import ranks
 from daifu_bc.recovery import cells
 from daifu_bc.recovery.attributes import cause_of, context_of, members_of, suppresses_context, traceback_of
@@ -169,9 +169,8 @@ def frames(hold: HoldLike, most: int | None = None) -> list[str]:
     ]
     places = [row[2] for row in rows]
     lines = [f"{head}  {where}" for head, where in zip(heads, places, strict=True)]
-    room = terminal_width()
-    if room is not None and any(width(line) > room for line in lines):
-        indent = " " * (most_digits + 4)
+    before, indent = most_digits + most_columns + 6, " " * (most_digits + 4)
+    if not fits(before, max(map(width, places), default=0), terminal_width()):
         lines = [f"{head.rstrip()}\n{indent}{where}" for head, where in zip(heads, places, strict=True)]
     return [f"  ... {left} more further out, `where` shows them", *lines] if left else lines
 

@@ -11,16 +11,18 @@ from typing import Final
 
 #: What stands for what has been cut off.
 _CUT: Final = "..."
-_USUAL: Final = 80
-#: Narrower than that, a terminal does not know its width.
-_NARROWEST: Final = 10
+_BETWEEN: Final = "  "
+#: Columns that are enough to read a text in, over several lines.
+_ENOUGH: Final = 20
 
 
 @functools.lru_cache(maxsize=4096)
 def _of(character: str) -> int:
-    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+    category = unicodedata.category(character)
+    if category in ("Mn", "Me", "Cf"):
         return 0
-    return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
+    # Of what is no character, CPython does not say reliably how wide it is.
+    return 2 if category != "Cn" and unicodedata.east_asian_width(character) in ("W", "F") else 1
 
 
 def width(text: str) -> int:
@@ -48,7 +50,7 @@ def cut(text: str, columns: int) -> str:
 
 
 def terminal_width(stream: object = None) -> int | None:
-    """Return how many columns the terminal has that a stream writes to; None if it is none.
+    """Return how many columns the terminal has that a stream writes to; None if it is none, or does not know.
 
     Args:
         stream: standard error if left out.
@@ -58,10 +60,20 @@ def terminal_width(stream: object = None) -> int | None:
         number = stream.fileno()  # type: ignore[attr-defined]
         if not os.isatty(number):
             return None
-        columns = os.get_terminal_size(number).columns
+        return os.get_terminal_size(number).columns or None
     except (OSError, ValueError, AttributeError):
         return None
-    return columns if columns >= _NARROWEST else _USUAL
+
+
+def fits(before: int, last: int, room: int | None) -> bool:
+    """Tell whether lines can be shown in columns: there is room for some of the last one, which may go on below.
+
+    Args:
+        before: how many columns the parts before it take.
+        last: how many it would take.
+        room: how many there are; None for any number.
+    """
+    return room is None or before + min(last, _ENOUGH) <= room
 
 
 def table(rows: Sequence[Sequence[str]], room: int | None = None, *, heading: bool = False) -> str:
@@ -69,16 +81,17 @@ def table(rows: Sequence[Sequence[str]], room: int | None = None, *, heading: bo
 
     Args:
         rows: they have the same number of parts.
-        room: columns that there are; None for any number. Where a row does not fit, each part but the first is put on
-            a line of its own.
+        room: columns that there are; None for any number. Where they are too few, each part but the first is put on a
+            line of its own.
         heading: whether the first row names the parts.
     """
     widths = [max(map(width, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join(padded(part, most) for part, most in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
-    if room is None or all(width(line) <= room for line in lines):
-        return "\n".join(lines)
+    before_last = sum(widths[:-1]) + len(_BETWEEN) * (len(widths) - 1)
+    if fits(before_last, widths[-1], room):
+        return "\n".join(
+            _BETWEEN.join(padded(part, most) for part, most in zip(row, widths, strict=True)).rstrip()
+            for row in rows
+        )
     # The names of the parts would stand above nothing.
     return "\n".join(
         "\n".join([row[0], *(f"  {part}" for part in row[1:] if part)]) for row in rows[1 if heading else 0 :]
