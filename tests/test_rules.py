@@ -7,8 +7,10 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pexpect
 import pytest
 
+from tests.at_terminal import starting
 from tests.running import ROOT, Ended, run
 
 #: Fails a number of times for each batch, then loads it.
@@ -513,3 +515,28 @@ def test_a_last_will_before_it_goes_on(tmp_path: Path) -> None:
     ended = run(tmp_path, f"import daifu_bc\ndaifu_bc.on(where='train', do='last-will')\n{LOADS}")
     assert (ended.stdout, ended.code) == ("left 1\n", 1)
     assert "the last will failed: there is none" in ended.stderr
+
+
+def test_what_runs_anew_gives_other_values(tmp_path: Path) -> None:
+    """Not for ever, either: what comes before the statement is no success."""
+    program = UNCHANGED.format(least=1000).replace(
+        "n = call()", "begun = time.monotonic()\n        n = call()"
+    )
+    for do in ("restart", "goto 12"):
+        ended = ruled(tmp_path, f"import time\n{program}", f'where = "loop"\ndo = "{do}"\ntimes = 2')
+        assert (ended.stdout, ended.code) == ("", 1)
+        assert "daifu rule rules.toml#1: 2 times in a row have not helped; it is not done." in ended.stderr
+
+
+def test_ctrl_c_in_a_wait_leads_to_the_prompt(tmp_path: Path) -> None:
+    with starting(tmp_path, "dumb") as start:
+        (tmp_path / "rules.toml").write_text(f"[[on]]\n{LONG}\n")
+        child = start("open('/no/such/file')\n", "--policy", "rules.toml")
+        child.expect("it waits 100 s, time 1 in a row")
+        child.sendintr()
+        child.expect("its wait was interrupted, and it leaves the hold")
+        child.expect("daifu> ")
+        child.sendline("skip")
+        child.expect(pexpect.EOF)
+        child.wait()
+        assert child.exitstatus == 0
