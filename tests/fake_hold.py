@@ -71,7 +71,6 @@ class FakeHold:
         self.thread_name = "MainThread"
         self.started = time.time()
         self.began = self.asked = time.monotonic()
-        self.patience: float | None = None
         self.verdict = FakeVerdict(reasons=["no frame further out has a handler for it"])
         self.repetition = Repetition()
         self.decision: object = None

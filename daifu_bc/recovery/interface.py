@@ -115,9 +115,6 @@ class HoldLike(Protocol):
     asked: float
     """When the last word was given; until then, when the hold began. As `time.monotonic()` tells it."""
 
-    patience: float | None
-    """For how many seconds people are waited for, if a rule has said so."""
-
     @property
     def frames(self) -> Sequence[FrameLike]:
         """The user's frames, outermost first."""

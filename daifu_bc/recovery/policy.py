@@ -204,7 +204,8 @@ def respond(hold: HoldLike) -> None:
     """
     announce("held", hold)
     try:
-        _ask(hold)
+        with attaching.own_limit():
+            _ask(hold)
     except Exception as error:
         if came_from_outside(error):
             raise
