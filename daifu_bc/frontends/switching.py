@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from daifu_bc.frontends import render
+from daifu_bc.frontends.calls import calls
 from daifu_bc.frontends.log import duration
 from daifu_bc.frontends.script import ScriptError
 from daifu_bc.frontends.values import printable
@@ -27,11 +28,20 @@ def news(hold: HoldLike) -> list[str]:
     """
     texts = []
     for place in turns.places():
-        if place.asks and not place.told and place.number != hold.number:
+        if _is_news(place, hold):
             place.told = True
             what = f"thread {printable(place.thread)}, {place.error[0]} at {_where(place)}"
             texts.append(f"hold {place.number} waits: {what}; `hold {place.number}` goes to it")
     return texts
+
+
+def has_news(hold: HoldLike) -> bool:
+    """Tell whether `news` has any."""
+    return any(_is_news(place, hold) for place in turns.places())
+
+
+def _is_news(place: Place, hold: HoldLike) -> bool:
+    return place.asks and not place.told and place.number != hold.number
 
 
 def _holds(hold: HoldLike, _request: Request) -> str:
@@ -75,6 +85,7 @@ def ask_in_turn(hold: HoldLike, place: Place, ask: Callable[[], None]) -> None:
         place: its place in the queue.
         ask: asks until it is decided, or the turn goes to another one.
     """
+    calls.wake()  # whoever is asked now is to tell of this one
     while (exit_code := turns.wait(place)) is None:
         ask()
         if hold.decision is not None or turns.goes_on_asking(hold):

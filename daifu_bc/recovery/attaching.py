@@ -27,6 +27,11 @@ def wanted() -> bool:
     return os.environ.get(VARIABLE) == "1"
 
 
+def allowed() -> bool:
+    """Tell whether a run that is held at a terminal can be reached from another one."""
+    return os.environ.get(VARIABLE) != "0"
+
+
 def checked_timeout(text: str) -> str:
     """A limit as the user has written it.
 
