@@ -16,6 +16,7 @@ from daifu_bc.frontends.protocol import Object
 from daifu_bc.frontends.rendezvous import AttachError
 from daifu_bc.frontends.switching import columns, described
 from daifu_bc.frontends.values import printable
+from daifu_bc.frontends.width import terminal_width
 
 #: Seconds in which a run that is not busy says how it is.
 _PATIENCE: Final = 2.0
@@ -98,7 +99,7 @@ def show_runs(words: Sequence[str]) -> int:
     if len(rows) == 1:
         print("No run is held.")
         return 0
-    print(columns(rows))
+    print(columns(rows, terminal_width(sys.stdout), heading=True))
     return 0
 
 
