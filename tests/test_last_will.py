@@ -421,3 +421,14 @@ def test_held_at_a_terminal(tmp_path: Path) -> None:
         child.wait()
         assert child.signalstatus == signal.SIGTERM
         assert "a daemon thread" not in child.before
+
+
+def test_files_are_looked_for_where_the_program_started(tmp_path: Path) -> None:
+    (tmp_path / "will.txt").write_text("save(1)\n")
+    (tmp_path / "rules.toml").write_text('[[on]]\ndo = "last-will"\n')
+    program = f"import os\nos.chdir('/')\n{PROGRAM.format(before='')}".replace(
+        "kill()\n        print", "open('/no')\n        print"
+    )
+    ended = run(tmp_path, program, DAIFU_LAST_WILL="will.txt", DAIFU_POLICY="rules.toml")
+    assert (ended.code, ended.stdout) == (1, f"{STEPS}finally\n")
+    assert "saved 1" in ended.stderr
