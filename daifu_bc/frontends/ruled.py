@@ -105,6 +105,9 @@ class _Attempt:
             self._do()
         _tell_news()
         name = signals.request_to_end()
+        if name == KeyboardInterrupt.__name__ and policy.at_terminal() and self.hold.decision is None:
+            # It has come in between; the person is asked.
+            name, self._broken_off = "", self._broken_off or "it was interrupted"
         if name:
             self._let_go(name)
         elif self._broken_off:
