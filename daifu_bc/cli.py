@@ -26,7 +26,7 @@ BROKEN_PIPE_CODE = 141
 HELP = """\
 usage: daifu run [options] script.py [arguments]
        daifu run [options] -m module [arguments]
-       daifu ps | attach [PID] | do PID 'WORDS' ...
+       daifu ps | attach [PID] | do PID 'WORDS' ... | pause PID
        daifu log [FILE]
        daifu demo
        daifu completion bash|zsh|fish
@@ -75,8 +75,13 @@ Prints the journal readably: every hold, and what was done about it. Without FIL
 DAIFU_JOURNAL names, or the user's own.
 """
 
-#: Commands that are functions of `daifu_bc.frontends.client`.
-_FOR_HELD_RUNS = {"ps": "show_runs", "attach": "attach", "do": "do"}
+#: Commands that are functions of modules in `daifu_bc.frontends`.
+_FOR_RUNS = {
+    "ps": ("client", "show_runs"),
+    "attach": ("client", "attach"),
+    "do": ("client", "do"),
+    "pause": ("pausing", "pause"),
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -106,10 +111,10 @@ def _run_command(command: str, words: list[str]) -> int:
         return show_log(words)
     if command == "completion":
         return show_completion(words)
-    if command in _FOR_HELD_RUNS:
+    if command in _FOR_RUNS:
         # The prompt is not imported for the other commands.
-        client = importlib.import_module("daifu_bc.frontends.client")
-        return cast(int, getattr(client, _FOR_HELD_RUNS[command])(words))
+        module, name = _FOR_RUNS[command]
+        return cast(int, getattr(importlib.import_module(f"daifu_bc.frontends.{module}"), name)(words))
     if command == "demo":
         # It needs the libraries of an extra, which the other commands do without.
         return cast(int, importlib.import_module("daifu_bc.demo").main(words))
@@ -120,7 +125,7 @@ def _run_command(command: str, words: list[str]) -> int:
 def help_texts() -> list[HelpText]:
     """Return what each command says of itself."""
     found = []
-    for command in ("run", *_FOR_HELD_RUNS, "log", "demo", "completion", "help"):
+    for command in ("run", *_FOR_RUNS, "log", "demo", "completion", "help"):
         with contextlib.redirect_stdout(io.StringIO()) as text:
             _run_command(command, ["--help"])
         found.append(read(command, text.getvalue()))

@@ -154,7 +154,8 @@ OPTIONS: Final = (
         attaching.VARIABLE,
         "switch",
         "",
-        "where neither a playbook nor a terminal answers, wait for `daifu attach`",
+        "where neither a playbook nor a terminal answers, wait for `daifu attach`; with --no-attach nobody can\n"
+        "attach at all",
     ),
     Option(
         "hold-timeout",
