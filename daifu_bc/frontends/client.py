@@ -17,6 +17,7 @@ from daifu_bc.frontends.protocol import Object
 from daifu_bc.frontends.roster import Run
 from daifu_bc.frontends.switching import columns, described
 from daifu_bc.frontends.values import printable
+from daifu_bc.frontends.width import terminal_width
 from daifu_bc.recovery.meeting import AttachError
 
 _HELP_FLAGS: Final = ("-h", "--help")
@@ -78,7 +79,7 @@ def show_runs(words: Sequence[str]) -> int:
     if len(rows) == 1:
         print("There is no run.")
         return 0
-    print(columns(rows))
+    print(columns(rows, terminal_width(sys.stdout), heading=True))
     return 0
 
 

@@ -10,6 +10,7 @@ from daifu_bc.frontends.calls import calls
 from daifu_bc.frontends.log import duration
 from daifu_bc.frontends.script import ScriptError
 from daifu_bc.frontends.values import printable
+from daifu_bc.frontends.width import cut, table, terminal_width
 from daifu_bc.frontends.word import Request, Word, takes_nothing, whole_number
 from daifu_bc.recovery import journal
 from daifu_bc.recovery.interface import HoldLike
@@ -44,7 +45,7 @@ def _is_news(place: Place, hold: HoldLike) -> bool:
 
 
 def _holds(hold: HoldLike, _request: Request) -> str:
-    now = time.time()
+    now = time.monotonic()
     rows = [
         (
             f"{'>' if place.number == hold.number else ' '} hold {place.number}",
@@ -56,16 +57,12 @@ def _holds(hold: HoldLike, _request: Request) -> str:
     ]
     if not rows:  # it is asked by other ways than the prompt's
         return "No hold waits."
-    return columns(rows)
+    return columns(rows, terminal_width())
 
 
-def columns(rows: Sequence[Sequence[str]]) -> str:
-    """Return rows as lines, each part below that of the row before."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(f"{part:<{width}}" for part, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    )
+def columns(rows: Sequence[Sequence[str]], room: int | None = None, *, heading: bool = False) -> str:
+    """Return rows as lines, see `daifu_bc.frontends.width.table`."""
+    return table(rows, room, heading=heading)
 
 
 def described(kind: str, text: str) -> str:
@@ -76,7 +73,7 @@ def described(kind: str, text: str) -> str:
         text: what it says; the first line of that is enough.
     """
     first = text.partition("\n")[0]
-    short = first if len(first) <= MOST_TEXT else f"{first[: MOST_TEXT - 3]}..."
+    short = cut(first, MOST_TEXT)
     return f"{kind}: {short}" if short else kind
 
 
@@ -116,7 +113,7 @@ def _where(place: Place) -> str:
 def _since(place: Place, now: float) -> str:
     inner = turns.inner(place)
     waits = f", waits for hold {inner.number}, which has come of an action here" if inner is not None else ""
-    return f"for {duration(max(0.0, now - place.since))}{waits}"
+    return f"for {duration(now - place.began)}{waits}"
 
 
 def _check_hold(request: Request) -> None:

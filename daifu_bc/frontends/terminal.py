@@ -15,6 +15,7 @@ from collections.abc import Callable
 from daifu_bc.frontends import render, switching
 from daifu_bc.frontends.commands import ACTION, read, run_command
 from daifu_bc.frontends.completion import Offers, complete
+from daifu_bc.frontends.deadline import limited
 from daifu_bc.frontends.elsewhere import TAKEN, Others, open_to_others
 from daifu_bc.frontends.keyboard import TypedAhead, ctrl_c_interrupts, ctrl_c_is_a_key, kept, left_in_order
 from daifu_bc.frontends.reader import BrokenOffError, PlainReader, Reader, TerminalGoneError, Wait
@@ -52,7 +53,7 @@ def responder() -> Responder:
 
 def answer(hold: HoldLike) -> None:
     """Ask the person, whenever it is this hold's turn, until it is decided."""
-    with signals.guarded(), open_to_others(), turns.entered(hold, asks=True) as place:
+    with signals.guarded(), limited(hold), open_to_others(), turns.entered(hold, asks=True) as place:
         switching.ask_in_turn(hold, place, lambda: _come_to_prompt(hold))
 
 

@@ -55,7 +55,8 @@ class Hold:
         self.verdict = verdict
         self.crashed = crashed
         self.thread_name = threading.current_thread().name
-        self.started = self.asked = time.time()
+        self.started = time.time()
+        self.began = self.asked = time.monotonic()
         self.frames = visible_frames(captured.frame, exception)
         self._held = next(view for view in self.frames if view.held)
         self.selected = self._held
