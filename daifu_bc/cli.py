@@ -83,6 +83,7 @@ DAIFU_JOURNAL names, or the user's own.
 _FOR_RUNS = {
     "ps": ("client", "show_runs"),
     "attach": ("client", "attach"),
+    "debug": ("client", "debug"),
     "do": ("client", "do"),
     "pause": ("pausing", "pause"),
 }
