@@ -30,7 +30,7 @@ BROKEN_PIPE_CODE = 141
 HELP = """\
 usage: daifu run [options] script.py [arguments]
        daifu run [options] -m module [arguments]
-       daifu ps | attach [PID] | do PID 'WORDS' ... | pause PID
+       daifu ps | attach [PID] | do PID 'WORDS' ... | pause PID | debug PID
        daifu log [FILE]
        daifu demo
        daifu completion bash|zsh|fish
@@ -58,7 +58,7 @@ Without a terminal (a batch job) a playbook answers, a file of the same words, o
   daifu run --playbook repair.txt train.py
 With neither, the exception goes on at once, as without daifu: a batch job never hangs. Or it waits for a while:
   daifu run --attach train.py           a crash waits for somebody, half an hour if nobody comes
-  daifu ps                              which of your runs are held, and where
+  daifu ps                              which runs you have, and where they are held
   daifu attach PID                      the prompt of one of them, from another terminal
 
 `daifu run --help` tells the options of run, `daifu help man` prints a manual page.

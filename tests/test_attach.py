@@ -140,7 +140,7 @@ def test_a_socket_of_a_process_that_had_the_same_number(programs: Programs) -> N
     leaves = """
 import os, socket
 left = socket.socket(socket.AF_UNIX)
-os.mkdir(os.environ["XDG_RUNTIME_DIR"] + "/daifu_bc", 0o700)
+os.makedirs(os.environ["XDG_RUNTIME_DIR"] + "/daifu_bc", 0o700, exist_ok=True)
 left.bind(os.environ["XDG_RUNTIME_DIR"] + f"/daifu_bc/{os.getpid()}.sock")
 left.close()
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -172,13 +173,10 @@ def test_a_number_that_was_given_again(directory: Path) -> None:
 
 
 def test_a_process_that_has_ended_and_is_not_waited_for() -> None:
-    child = os.fork()
-    if not child:
-        os._exit(0)
-    os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
-    assert processes.identity(child) == ""
-    os.waitpid(child, 0)
-    assert processes.identity(child) == ""
+    with subprocess.Popen(["/bin/true"]) as child:
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert processes.identity(child.pid) == ""
+    assert processes.identity(child.pid) == ""
     assert processes.identity(os.getpid()) != ""
 
 
@@ -210,11 +208,9 @@ def test_a_file_that_is_no_run(text: str, directory: Path) -> None:
 
 
 def test_what_was_not_put_into_its_place(directory: Path) -> None:
-    child = os.fork()
-    if not child:
-        os._exit(0)
-    os.waitpid(child, 0)
-    (directory / f"{child}.json.{child}.new").touch()
+    with subprocess.Popen(["/bin/true"]) as child:
+        pass
+    (directory / f"{child.pid}.json.{child.pid}.new").touch()
     (directory / f"1.json.{os.getpid()}.new").touch()
     assert found() == []
     assert os.listdir(directory) == [f"1.json.{os.getpid()}.new"]
