@@ -287,7 +287,7 @@ def test_closed_streams(closed: str, tmp_path: Path) -> None:
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
         assert ended.returncode == code
         assert "Traceback" not in ended.stderr
-        assert ended.stdout == ("" if "1>" in closed or code else "No run is held.\n")
+        assert ended.stdout == ("" if "1>" in closed or code else "There is no run.\n")
 
 
 def test_letters_that_cannot_be_written(tmp_path: Path) -> None:
