@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 
 from daifu_bc.frontends import render, switching
+from daifu_bc.frontends.calls import calls
 from daifu_bc.frontends.commands import ACTION, read, run_command
 from daifu_bc.frontends.completion import Offers, complete
 from daifu_bc.frontends.deadline import limited
@@ -58,6 +59,9 @@ def answer(hold: HoldLike) -> None:
 
 
 def _come_to_prompt(hold: HoldLike) -> None:
+    calls.ask_first(hold)
+    if hold.decision is not None or not turns.goes_on_asking(hold):
+        return
     held = next((frame for frame in hold.frames if frame.held), hold.selected)
     place = f"thread {printable(hold.thread_name)} ({render.place(held)})"
     with (
