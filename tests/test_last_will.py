@@ -6,6 +6,7 @@ import json
 import re
 import signal
 import tempfile
+import termios
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -122,6 +123,21 @@ def test_what_it_was_before_is_what_the_program_put_in(tmp_path: Path) -> None:
     ended = end(tmp_path, before)
     assert (ended.code, ended.stdout) == (BY_SIGNAL, STEPS)
     assert "saved 2" in ended.stderr
+
+
+def test_what_the_handler_raises_is_an_interruption(tmp_path: Path) -> None:
+    """We stand between the handler and what it has interrupted; that is not to be seen."""
+    before = HANDLER.replace("end)", "stop)")
+    handler = "def stop(number, frame):\n    raise TimeoutError('stop')\n"
+    program = PROGRAM.format(before=handler + before)
+    ended = run(tmp_path, program, "pass\n", "--last-will", "frame train\nsave(step)")
+    assert ended.stdout == f"{STEPS}step 2\nstep 3\nover\nfinally\n", ended.stderr
+    assert re.search(
+        "The handler of SIGTERM raised it; line [0-9]+ of `train` was only interrupted", ended.stderr
+    )
+    ended = run(tmp_path, program, "", "--last-will", "frame train\nsave(step)")
+    assert ended.code == 1
+    assert "daifu_bc/" not in ended.stderr[ended.stderr.index("Traceback") :]
 
 
 #: The signal comes when the main thread has been in the call for a while.
@@ -321,8 +337,11 @@ def test_held_at_a_terminal(tmp_path: Path) -> None:
     with starting(tmp_path, "comfortable") as start:
         child = start(CRASHES.format(before="", run="work"), "--last-will", "print('saved', kept)")
         child.expect("daifu>")
+        assert not termios.tcgetattr(child.child_fd)[3] & termios.ICANON
         child.kill(signal.SIGTERM)
         child.expect("saved /no/such/file")
         child.expect(pexpect.EOF)
+        assert termios.tcgetattr(child.child_fd)[3] & termios.ICANON
         child.wait()
         assert child.signalstatus == signal.SIGTERM
+        assert "a daemon thread" not in child.before

@@ -19,6 +19,7 @@ from typing import Any
 from daifu_bc.frontends.reader import CTRL_C, MOST_BYTES, Reader, line_mode
 from daifu_bc.frontends.switching import ended_while
 from daifu_bc.recovery import signals
+from daifu_bc.recovery.last_will import at_death
 from daifu_bc.recovery.telling import tell
 from daifu_bc.recovery.turns import turns
 
@@ -170,19 +171,24 @@ def left_in_order(place: str, *, capable: bool) -> Iterator[None]:
         yield
         return
 
-    def at_exit() -> None:
+    def put_in_order(text: str = "") -> None:
         if os.getpid() != process:
             return
         with contextlib.suppress(OSError, ValueError, termios.error):
             termios.tcsetattr(descriptor, termios.TCSANOW, before)
             # Pasting is no command any more, the cursor is seen, nothing is coloured.
-            others = sum(other.asks for other in turns.places()) - 1
-            more = f", and {others} more" if others > 0 else ""
             commands = "\x1b[?2004l\x1b[?25h\x1b[0m" if capable else ""
-            tell(f"{commands}\n{ended_while(f'{place} was still held{more}')}")
+            tell(f"{commands}\n{text}" if text else commands)
+
+    def at_exit() -> None:
+        others = sum(other.asks for other in turns.places()) - 1
+        more = f", and {others} more" if others > 0 else ""
+        put_in_order(ended_while(f"{place} was still held{more}"))
 
     atexit.register(at_exit)
+    at_death.append(put_in_order)
     try:
         yield
     finally:
+        at_death.remove(put_in_order)
         atexit.unregister(at_exit)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from typing import Final
 
 from daifu_bc.errors import DaifuError
 from daifu_bc.frontends import render, will
-from daifu_bc.frontends.commands import run_command
+from daifu_bc.frontends.commands import read, run_command
 from daifu_bc.frontends.patience import report_in_time
 from daifu_bc.frontends.rule_file import HOLD, LAST_WILL, load
 from daifu_bc.frontends.script import Command, ScriptError, parse
@@ -19,6 +21,9 @@ from daifu_bc.recovery.repetition import limit
 from daifu_bc.recovery.rules import Rule
 from daifu_bc.recovery.telling import tell
 from daifu_bc.recovery.turns import turns
+
+#: For what is counted, as threads may be held at the same time.
+_lock: Final = threading.Lock()
 
 
 def responder() -> Responder:
@@ -82,6 +87,7 @@ class _Attempt:
         self.rule = rule
         self.frame = frame
         self.number = number
+        self._word = ""
 
     def make(self) -> bool:
         """Have it decide; tell whether the rules that come after it need not be asked."""
@@ -135,8 +141,9 @@ class _Attempt:
         else:
             journal.done(hold, "rule", outcome="its function has decided")
         if hold.decision is not None:
-            rule.done += 1
-            streaks.note(rule.name, self.frame, self.number)
+            with _lock:
+                rule.done += 1
+            streaks.note(rule.name, self.frame, self.number, anew=self._runs_anew())
             _tell_news()
             name = signals.request_to_end()
             if name:
@@ -145,6 +152,12 @@ class _Attempt:
             self._tell(why)
             journal.done(hold, "rule", outcome=why)
         return ended
+
+    def _runs_anew(self) -> bool:
+        """Whether the run goes on before the statement that failed, as far as that is known."""
+        decided = self.hold.decision
+        word = getattr(decided, "meant", "") or self._word or getattr(decided, "word", "")
+        return word in ("goto", "restart", "unwind")
 
     def _asked(self, function: Callable[[HoldLike], object]) -> str:
         """Return the words that the program's function answers; empty if it says nothing."""
@@ -190,6 +203,7 @@ class _Attempt:
             return True, ""
         if command.text == LAST_WILL and command.body is None:
             return self._last_will()
+        self._word = read(command)[0].name
         found = run_command(self.hold, command)
         if found.text:
             tell(found.text)

@@ -17,7 +17,8 @@ class Decision:
     """How a hold ends.
 
     Attributes:
-        word: the word that decided.
+        word: the word that decided; `unwind` if that is carried out further out.
+        meant: that word then, if it is settled.
         start: where the run goes on; None if the exception goes on.
         flow: the body in which it goes on.
         last: what a continuation raises or returns, in a list of one.
@@ -37,6 +38,7 @@ class Decision:
     renamed: dict[str, str] = field(default_factory=dict)
     cells: dict[str, CellType] = field(default_factory=dict)
     unwinding: Unwinding | None = None
+    meant: str = ""
 
 
 @dataclass

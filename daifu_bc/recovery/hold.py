@@ -205,11 +205,13 @@ class Hold:
 
         crashed_here = self.crashed and view is self._held
         what = "" if view is self._held else f"what {view.name} has called"
+        meant = ""
         try:
             decision, text = choose(ways)
             if crashed_here:
                 self.decision = decision
                 return text
+            meant = decision.word
         except BlocksFirst as first:
             # What is the innermost loop, say, is another question once blocks have been left.
             settled, text = first.target, first.then
@@ -219,7 +221,7 @@ class Hold:
         unwinding = Unwinding(
             view.frame, self.exception, decide, journal.when_running(self), left=crashed_here
         )
-        self.decision = Decision("unwind", unwinding=unwinding)
+        self.decision = Decision("unwind", unwinding=unwinding, meant=meant)
         return f"leaving {what}, then {text}" if what else text
 
     def _only_taken_by_us(self, view: FrameView) -> None:

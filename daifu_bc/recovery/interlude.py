@@ -9,7 +9,7 @@ import threading
 import time
 from typing import Final
 
-from daifu_bc.recovery import signals
+from daifu_bc.recovery import policy, signals
 from daifu_bc.recovery.interrupts import close_to, open_sections
 from daifu_bc.recovery.telling import tell
 
@@ -54,7 +54,7 @@ def _wait(reading: int, seconds: float) -> str:
             return ""
         told = False
         try:
-            with signals.person_is_waited_for():
+            with _asked(), signals.person_is_waited_for():
                 if poll.poll(min(left, _MOST) * 1000):
                     return INTERRUPTED
         except KeyboardInterrupt:
@@ -65,6 +65,11 @@ def _wait(reading: int, seconds: float) -> str:
             if not told:  # a person's: it says nothing else
                 return INTERRUPTED
     return INTERRUPTED
+
+
+def _asked() -> contextlib.AbstractContextManager[None]:
+    """Ctrl-C is for us where a person is there, who is asked then; else it ends the program, as ever."""
+    return signals.person_is_asked() if policy.at_terminal() else contextlib.nullcontext()
 
 
 def end(ident: int | None = None) -> bool:

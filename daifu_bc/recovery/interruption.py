@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from daifu_bc.errors import NoPoint
 from daifu_bc.recovery.attributes import traceback_of
-from daifu_bc.recovery.bodies import body_of
+from daifu_bc.recovery.bodies import body_of, is_ours
 from daifu_bc.recovery.callers import called_by_name
 from daifu_bc.recovery.capture import Capture
 from daifu_bc.recovery.signals import only_interrupts, program_handler
@@ -69,7 +69,10 @@ def interruption(held: FrameType, exception: BaseException) -> Interruption | No
     frame: FrameType | None = held
     while frame is not None:
         name, outer = handlers.get(id(body_of(frame.f_code))), frame.f_back
-        if name and outer is not None and not _called(frame, outer, outer.f_lasti):
+        by_us = outer is not None and is_ours(outer)  # where we stand before the handler
+        while outer is not None and is_ours(outer):
+            outer = outer.f_back
+        if name and outer is not None and (by_us or not _called(frame, outer, outer.f_lasti)):
             while outer.f_code.co_name in PART_OF_STATEMENT and outer.f_back is not None:
                 outer = outer.f_back
             return Interruption(name, outer, outer.f_lineno or 0, frame)
@@ -77,11 +80,13 @@ def interruption(held: FrameType, exception: BaseException) -> Interruption | No
     entry = traceback_of(exception)
     while entry is not None and entry.tb_frame is not held:
         entry = entry.tb_next
+    interrupted = entry
     while entry is not None and entry.tb_next is not None:
-        inner = entry.tb_next.tb_frame
+        inner, by_us = entry.tb_next.tb_frame, is_ours(entry.tb_frame)
+        interrupted = interrupted if by_us else entry
         name = handlers.get(id(body_of(inner.f_code)))
-        if name and not _called(inner, entry.tb_frame, entry.tb_lasti):
-            return Interruption(name, entry.tb_frame, entry.tb_lineno or 0, None)
+        if name and interrupted and (by_us or not _called(inner, entry.tb_frame, entry.tb_lasti)):
+            return Interruption(name, interrupted.tb_frame, interrupted.tb_lineno or 0, None)
         entry = entry.tb_next
     return None
 

@@ -8,6 +8,7 @@ or, where a thread is held, in the frame that is held.
 from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]
+import _thread
 import contextlib
 import functools
 import os
@@ -218,20 +219,21 @@ class _Preemption:
         self._tried: set[int] = set()
         self._watch: Any = None
         self._ended = threading.Event()
+        main = threading.main_thread().ident or 0
         _tell("the last will is done first, at the next statement.")
         with contextlib.suppress(
             RuntimeError
         ):  # there is no memory for a thread: then nobody looks at the time
-            threading.Thread(target=self._remind, name="daifu last will", daemon=True).start()
+            # Not through `threading`: the signal may have come in the middle of its own work.
+            _thread.start_new_thread(self._remind, (main,))
 
     @property
     def is_past(self) -> bool:
         """Whether another signal is another end."""
         return self.over and time.monotonic() > self.until
 
-    def _remind(self) -> None:
-        """Has it looked again; in a thread of its own."""
-        main = threading.main_thread().ident or 0
+    def _remind(self, main: int) -> None:
+        """Has the main thread look again; in a thread of its own."""
         while not self._ended.wait(_AGAIN):
             late = time.monotonic() >= self.until
             if late or self._waits_for_hold:

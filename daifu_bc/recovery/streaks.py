@@ -26,7 +26,7 @@ class _Decision:
     thread: int
     code: weakref.ref[CodeType]
     offset: int
-    state: retries.State
+    state: retries.State | None
     count: int
 
 
@@ -56,27 +56,28 @@ def count(rule: str, frame: FrameLike) -> int:
             if (
                 (known.rule, known.thread, known.offset) == (rule, thread, offset)
                 and known.code() is frame.code
-                and known.state == state
+                and known.state in (None, state)
             ):
                 del _decisions[number]
                 return known.count
     return 0
 
 
-def note(rule: str, frame: FrameLike, number: int) -> None:
+def note(rule: str, frame: FrameLike, number: int, *, anew: bool) -> None:
     """Take note that a rule has decided about what a frame is at.
 
     Args:
         rule: its name.
         frame: the frame.
         number: for the how many-th time in a row.
+        anew: whether statements before it run again, which may give variables other values.
     """
     made = _Decision(
         rule,
         threading.get_ident(),
         weakref.ref(frame.code),
         _offset(frame),
-        _state(frame.frame),
+        None if anew else _state(frame.frame),
         number,
     )
     with _lock:
