@@ -14,13 +14,17 @@ from typing import cast
 from daifu_bc import frontends, run_options
 from daifu_bc.errors import DaifuError, UsageError
 from daifu_bc.frontends import log
+from daifu_bc.frontends.values import printable
 from daifu_bc.help_texts import HelpText, read
 from daifu_bc.install import launch, settings
 from daifu_bc.recovery import journal, last_will, notification, policy
-from daifu_bc.run_options import HELP_FLAGS
+from daifu_bc.run_options import HELP_FLAGS, RunArguments
 
 USAGE_CODE = 2
-#: What the shell reports for a program that a closed pipe has ended.
+#: Something could not be done: words in a run, or writing what was to be shown.
+FAILED_CODE = 1
+#: What the shell reports for a program that Ctrl-C, or a closed pipe, has ended.
+INTERRUPTED_CODE = 130
 BROKEN_PIPE_CODE = 141
 
 HELP = """\
@@ -84,14 +88,43 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     command = words.pop(0) if words else "--help"
     try:
-        return _run_command(command, words)
+        if command == "run" and not (parsed := run_options.parse(words)).help:
+            return run(words, parsed)
+        return _shown(command, words)
     except DaifuError as error:
-        print(f"daifu: {error}", file=sys.stderr)
-        return USAGE_CODE
-    except BrokenPipeError:
-        # The reader (`daifu log | head`) has enough; the interpreter is not to complain at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _failed(str(error), USAGE_CODE)
+
+
+def _shown(command: str, words: list[str]) -> int:
+    """Run a command that shows something, and return its exit code; whatever becomes of what it shows."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # it may be any text
+    try:
+        code = _run_command(command, words)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # the reader (`daifu log | head`) has enough
+        _write_nothing_more()
         return BROKEN_PIPE_CODE
+    except OSError as error:
+        _write_nothing_more()
+        return _failed(str(error), FAILED_CODE)
+    except KeyboardInterrupt:
+        return INTERRUPTED_CODE
+
+
+def _failed(text: str, code: int) -> int:
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError, ValueError):  # it is closed, or full
+            print(f"daifu: {printable(text)}", file=sys.stderr, flush=True)
+    return code
+
+
+def _write_nothing_more() -> None:
+    """Have the interpreter not complain at its end of what it cannot write."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run_command(command: str, words: list[str]) -> int:
@@ -101,7 +134,8 @@ def _run_command(command: str, words: list[str]) -> int:
         print(f"daifu_bc {version()}")
         return 0
     if command == "run":
-        return run(words)
+        print(run_options.help_text(), end="")
+        return 0
     if command == "log":
         return show_log(words)
     if command == "completion":
@@ -166,12 +200,13 @@ def version() -> str:
         return "(not installed)"
 
 
-def run(words: Sequence[str]) -> int:
-    """Run a program: `daifu run`."""
-    parsed = run_options.parse(words)
-    if parsed.help:
-        print(run_options.help_text(), end="")
-        return 0
+def run(words: Sequence[str], parsed: RunArguments) -> int:
+    """Run a program: `daifu run`.
+
+    Args:
+        words: what it was asked to do.
+        parsed: the same, understood.
+    """
     # In the environment, so that child processes do the same.
     os.environ.update(parsed.environment)
     if notification.ADDRESS in parsed.environment:

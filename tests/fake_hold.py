@@ -69,8 +69,8 @@ class FakeHold:
         self.number = 1
         self.exception = error
         self.thread_name = "MainThread"
-        self.started = self.asked = time.time()
-        self.patience: float | None = None
+        self.started = time.time()
+        self.began = self.asked = time.monotonic()
         self.verdict = FakeVerdict(reasons=["no frame further out has a handler for it"])
         self.repetition = Repetition()
         self.decision: object = None

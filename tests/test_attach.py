@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -12,11 +13,14 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pexpect
 import pytest
 
 from daifu_bc.frontends import rendezvous
+from daifu_bc.frontends.connection import Connection
+from daifu_bc.frontends.conversation import Conversation
 from daifu_bc.frontends.service import Service
 from daifu_bc.frontends.station import Station
 from tests.attaching import CRASHES, INVITATION, ROOT, Programs
@@ -163,7 +167,7 @@ def test_a_client_is_killed_in_the_middle(programs: Programs) -> None:
         client.kill()
         client.wait()
         busy = programs.daifu("ps").stdout.splitlines()[1]
-        assert busy.split()[:2] == [str(pid), "busy"]
+        assert busy.split()[:2] == [str(pid), "held"]
         assert busy.endswith("-m daifu_bc run program.py")
         file.write("four")
     # What it had sent is done: the words are a whole, and it was not yet known to be gone.
@@ -356,7 +360,8 @@ def test_a_client_of_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
             client.connect(station._path)
             assert rendezvous.user_of(client) == os.getuid()
             monkeypatch.setattr(rendezvous, "user_of", lambda _connection: os.getuid() + 1)
-            station._accept()
+            assert station._listener is not None
+            station._accept(station._listener)
             assert b"this run is another user's" in client.recv(1000)
             assert client.recv(1000) == b""
             assert station._visitors == []
@@ -608,21 +613,44 @@ def test_a_person(person: object, programs: Programs) -> None:
 
 
 @pytest.mark.terminal
-def test_ctrl_c_leaves_what_was_typed_alone(person: object, programs: Programs) -> None:
+def test_ctrl_c_interrupts_what_was_typed(person: object, programs: Programs) -> None:
     run = programs.start()
-    pid = run.held()
+    run.held()
     os.mkfifo(programs.folder / "pipe")
     client = person()  # type: ignore[operator]
     client.expect_exact("daifu>")
-    client.sendline("state.append(len(open('pipe').read()))")
-    with open(programs.folder / "pipe", "w") as file:  # the action runs
+    client.sendline("state.append(1); open('pipe').read()")
+    with open(programs.folder / "pipe", "w"):  # the action runs
         client.sendintr()
-        client.expect_exact("What was typed still runs there.")
-        client.expect(pexpect.EOF)
-        file.write("four")
-    assert "[4]" in programs.daifu("do", str(pid), "p state").stdout
-    assert programs.daifu("do", str(pid), "pass").returncode == 0
-    assert run.end()[0] == "result 10\nends\n"
+        client.expect_exact("The action raised KeyboardInterrupt; the hold stays.")
+    client.expect_exact("daifu>")
+    client.sendline("pass")
+    client.expect_exact("The run goes on.")
+    assert run.end()[::2] == ("result 10\nends\n", 0)
+
+
+class Stubborn:
+    """A connection to a run that cannot be interrupted."""
+
+    def __init__(self) -> None:
+        self.sent: list[str] = []
+
+    def interruptible(self) -> contextlib.nullcontext[None]:
+        return contextlib.nullcontext()
+
+    def send(self, method: str, **_: object) -> int:
+        self.sent.append(method)
+        return 1
+
+    def result(self, _number: int, **_: object) -> object:
+        raise KeyboardInterrupt
+
+
+def test_the_third_ctrl_c_leaves_it_alone() -> None:
+    connection = Stubborn()
+    with pytest.raises(KeyboardInterrupt):
+        Conversation(cast("Connection", connection))._do("wait()")
+    assert connection.sent == ["do", "interrupt", "interrupt"]
 
 
 @pytest.mark.terminal

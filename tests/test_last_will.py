@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import signal
+import subprocess
+import sys
 import tempfile
 import termios
 from collections.abc import Iterator
@@ -138,6 +140,80 @@ def test_what_the_handler_raises_is_an_interruption(tmp_path: Path) -> None:
     ended = run(tmp_path, program, "", "--last-will", "frame train\nsave(step)")
     assert ended.code == 1
     assert "daifu_bc/" not in ended.stderr[ended.stderr.index("Traceback") :]
+
+
+ASYNCIO = """
+import asyncio, os, signal
+async def work():
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    for n in range(3):
+        await asyncio.sleep(0)
+        if n == 1: os.kill(os.getpid(), signal.SIGTERM)
+        print('n', n, flush=True)
+    await stop.wait()
+    print('stopped', flush=True)
+asyncio.run(work())
+"""
+GIVES_BACK = """
+import os, signal
+def gives_back(number, frame):
+    print('tidies up', flush=True)
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+signal.signal(signal.SIGTERM, gives_back)
+def f():
+    os.kill(os.getpid(), signal.SIGTERM)
+    x = 1
+f()
+print('not here')
+"""
+BLOCKS = """
+import contextlib, os, signal
+def end(number, frame): raise SystemExit(9)
+signal.signal(signal.SIGTERM, end)
+def numbers():
+    try:
+        for number in range(4):
+            if number == 2: os.kill(os.getpid(), signal.SIGTERM)
+            yield number
+    finally: print('numbers left', flush=True)
+@contextlib.contextmanager
+def manager():
+    try: yield
+    finally: print('manager left', flush=True)
+def f():
+    with manager():
+        for number in numbers(): print(number, flush=True)
+f()
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "stdout", "code"),
+    [
+        (ASYNCIO, "n 0\nn 1\nn 2\nstopped\n", 0),
+        (GIVES_BACK, "tidies up\n", BY_SIGNAL),
+        (BLOCKS, "0\n1\nnumbers left\nmanager left\n", 9),
+    ],
+    ids=["asyncio", "a handler that gives itself back", "blocks are left"],
+)
+def test_programs_end_as_ever(tmp_path: Path, program: str, stdout: str, code: int) -> None:
+    """As they do plainly, the last will apart."""
+    (tmp_path / "program.py").write_text(program)
+    command = [sys.executable, "program.py"]
+    plain = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert (plain.stdout, plain.returncode) == (stdout, code)
+    ended = run(tmp_path, program, "", "--last-will", "print('sav' + 'ed')")
+    assert (ended.stdout, ended.code) == (stdout, code), ended.stderr
+    assert ended.stderr.count("saved") == 1
+
+
+def test_signals_that_come_meanwhile_are_the_same_end(tmp_path: Path) -> None:
+    before = "signal.signal(signal.SIGTERM, lambda *_: print('end', flush=True))"
+    ended = end(tmp_path, before, will="for n in range(5): kill()\nprint('sav' + 'ed')")
+    assert ended.stdout == f"{STEPS}end\nstep 2\nstep 3\nover\nfinally\n", ended.stderr
+    assert ended.stderr.count("saved") == 1
 
 
 #: The signal comes when the main thread has been in the call for a while.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pexpect
 import pytest
 
 from tests.at_terminal import starting
+from tests.attaching import CRASHES, Programs
 from tests.running import ROOT, Ended, run
 
 #: Fails a number of times for each batch, then loads it.
@@ -43,6 +46,14 @@ times = 2
 wait = 0.01
 factor = 2
 """
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Iterator[Programs]:
+    with tempfile.TemporaryDirectory(prefix="daifu") as runtime:
+        made = Programs(tmp_path, Path(runtime))
+        yield made
+        made.close()
 
 
 def journal(folder: Path, **wanted: object) -> list[dict[str, Any]]:
@@ -528,6 +539,7 @@ def test_what_runs_anew_gives_other_values(tmp_path: Path) -> None:
         assert "daifu rule rules.toml#1: 2 times in a row have not helped; it is not done." in ended.stderr
 
 
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_ctrl_c_in_a_wait_leads_to_the_prompt(tmp_path: Path) -> None:
     with starting(tmp_path, "dumb") as start:
         (tmp_path / "rules.toml").write_text(f"[[on]]\n{LONG}\n")
@@ -540,3 +552,17 @@ def test_ctrl_c_in_a_wait_leads_to_the_prompt(tmp_path: Path) -> None:
         child.expect(pexpect.EOF)
         child.wait()
         assert child.exitstatus == 0
+
+
+def test_people_are_waited_for_as_long_as_a_rule_says(programs: Programs) -> None:
+    (programs.folder / "rules.toml").write_text('[[on]]\ndo = "hold"\nlimit = 4000\n')
+    run = programs.start(CRASHES, "--policy", "rules.toml")
+    client = programs.client(run.held())
+    assert 3600 < client.call("status")["result"]["seconds_left"] <= 4000
+    assert client.call("do", words="return")["result"]["decided"] is True
+    assert run.end()[::2] == ("ends\n", 0)
+    (programs.folder / "rules.toml").write_text('[[on]]\ndo = "hold"\nlimit = 0.2\n')
+    run = programs.start(CRASHES, "--policy", "rules.toml")
+    out, err, code = run.end()
+    assert (out, code) == ("", 1)
+    assert "nobody has come for 0.2 s" in err

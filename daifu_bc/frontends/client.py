@@ -16,11 +16,14 @@ from daifu_bc.frontends.protocol import Object
 from daifu_bc.frontends.rendezvous import AttachError
 from daifu_bc.frontends.switching import columns, described
 from daifu_bc.frontends.values import printable
+from daifu_bc.frontends.width import terminal_width
 
 #: Seconds in which a run that is not busy says how it is.
 _PATIENCE: Final = 2.0
 _HELP_FLAGS: Final = ("-h", "--help")
 FAILED: Final = 1
+#: What the shell reports for a program that Ctrl-C has ended.
+INTERRUPTED: Final = 130
 
 PS_HELP = """\
 usage: daifu ps
@@ -96,7 +99,7 @@ def show_runs(words: Sequence[str]) -> int:
     if len(rows) == 1:
         print("No run is held.")
         return 0
-    print(columns(rows))
+    print(columns(rows, terminal_width(sys.stdout), heading=True))
     return 0
 
 
@@ -152,23 +155,56 @@ def do(words: Sequence[str]) -> int:
         del rest[0]
     if len(rest) < len(("PID", "WORDS")):
         raise UsageError("`daifu do` needs a PID and words; `daifu do --help` tells more")
+    output = _Output()
     try:
         connection = _to(_pid(rest[0]))
         try:
-            result = connection.ask("do", words="\n".join(rest[1:]), take=take)
+            result = _done(connection, "\n".join(rest[1:]), output, take=take)
         finally:
             connection.close()
     except (AttachError, AnsweredNoError) as error:
         print(f"daifu: {error}", file=sys.stderr)
         return FAILED
+    except KeyboardInterrupt:
+        print("daifu: what was sent still runs there", file=sys.stderr)
+        return INTERRUPTED
     except GoneError as error:
         print(f"daifu: it is not known what has become of it: {error}", file=sys.stderr)
         return FAILED
-    if result["text"]:
-        sys.stdout.flush()
-        encoding = sys.stdout.encoding or "utf-8"
-        print(result["text"].encode(encoding, "backslashreplace").decode(encoding))
+    output.line(result["text"])
     return FAILED if result["failed"] else 0
+
+
+def _done(connection: Connection, words: str, output: _Output, *, take: bool) -> Object:
+    """Have words run; Ctrl-C interrupts what they do, a second one leaves it alone."""
+    with connection.interruptible():
+        number = connection.send("do", words=words, take=take, stream=True)
+        try:
+            return connection.result(number, printed=output.write)
+        except KeyboardInterrupt:
+            connection.send("interrupt")
+            return connection.result(number, printed=output.write)
+
+
+class _Output:
+    """Standard output, for what an action prints and for what words answer."""
+
+    def __init__(self) -> None:
+        self._line_ended = True
+
+    def write(self, text: str) -> None:
+        """Write a part; characters that the encoding does not have are escaped."""
+        self._line_ended = text.endswith("\n")
+        encoding = sys.stdout.encoding or "utf-8"
+        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        sys.stdout.flush()
+
+    def line(self, text: str) -> None:
+        """End the line that has been begun, and write a text on lines of its own if there is one."""
+        if not self._line_ended:
+            self.write("\n")
+        if text:
+            self.write(f"{text}\n")
 
 
 def _pid(word: str) -> int:

@@ -106,7 +106,7 @@ def check(command: Command) -> Word:
 def run_command(hold: HoldLike, command: Command) -> Answer:
     """Run one command against a hold. Whatever goes wrong is an answer; what may change something is journalled."""
     word, request = read(command)
-    began = hold.asked = time.time()
+    began = hold.asked = time.monotonic()
     sections = open_sections()
     answer, outcome = _run(hold, word, request)
     close_to(sections)
@@ -116,7 +116,7 @@ def run_command(hold: HoldLike, command: Command) -> Answer:
             hold,
             word.name,
             code=answer.code or "\n".join(part for part in (request.argument, request.body) if part),
-            seconds=None if decided else time.time() - began,
+            seconds=None if decided else time.monotonic() - began,
             outcome=outcome,
         )
     return _completed(hold, word, request, answer)

@@ -13,7 +13,7 @@ from daifu_bc.frontends.patience import report_in_time
 from daifu_bc.frontends.rule_file import HOLD, LAST_WILL, load
 from daifu_bc.frontends.script import Command, ScriptError, parse
 from daifu_bc.frontends.values import printable
-from daifu_bc.recovery import interlude, journal, last_will, policy, rules, signals, streaks
+from daifu_bc.recovery import attaching, interlude, journal, last_will, policy, rules, signals, streaks
 from daifu_bc.recovery.interface import FrameLike, HoldLike, Responder
 from daifu_bc.recovery.interrupts import Interruptible, close_to, open_sections
 from daifu_bc.recovery.matching import frame_for
@@ -198,7 +198,8 @@ class _Attempt:
 
     def _run_one(self, command: Command) -> tuple[bool, str]:
         if command.text == HOLD and command.body is None:
-            self.hold.patience = self.rule.limit
+            if self.rule.limit is not None:
+                attaching.limit_to(self.rule.limit)
             journal.done(self.hold, "rule", outcome="it leaves the hold to people")
             return True, ""
         if command.text == LAST_WILL and command.body is None:

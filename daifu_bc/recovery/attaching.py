@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import threading
+from collections.abc import Iterator
 from typing import Final
 
 from daifu_bc.errors import UsageError
@@ -22,6 +25,11 @@ _ANSWERS: Final = ("raise",)
 def wanted() -> bool:
     """Tell whether a hold waits for somebody who attaches."""
     return os.environ.get(VARIABLE) == "1"
+
+
+def allowed() -> bool:
+    """Tell whether a run that is held at a terminal can be reached from another one."""
+    return os.environ.get(VARIABLE) != "0"
 
 
 def checked_timeout(text: str) -> str:
@@ -55,8 +63,38 @@ def checked_answer(text: str) -> str:
     )
 
 
+class _Limit(threading.local):
+    """For how many seconds the hold of this thread waits, if a rule has said so."""
+
+    seconds: float | None = None
+
+
+_limit: Final = _Limit()
+
+
+@contextlib.contextmanager
+def own_limit() -> Iterator[None]:
+    """Within, a hold is answered, which may be given a limit of its own."""
+    before, _limit.seconds = _limit.seconds, None
+    try:
+        yield
+    finally:
+        _limit.seconds = before
+
+
+def limit_to(seconds: float) -> None:
+    """Have the hold that this thread answers wait for so long.
+
+    Args:
+        seconds: that long.
+    """
+    _limit.seconds = seconds
+
+
 def timeout() -> float | None:
-    """For how many seconds a hold waits; None for no limit."""
+    """For how many seconds the hold that this thread answers waits; None for no limit."""
+    if _limit.seconds is not None:
+        return _limit.seconds
     try:
         found = checked_timeout(os.environ.get(TIMEOUT) or str(_USUAL))
     except UsageError:  # the program has set it meanwhile

@@ -43,7 +43,6 @@ class Hold:
         number: counts the holds of this process from 1.
         frames: the user's frames, outermost first.
         asked: when the last word was given.
-        patience: for how many seconds people are waited for, if a rule has said so.
         selected: the frame that words look at; at first the held one, or what Ctrl-C has interrupted.
         decision: None until a verb has decided.
     """
@@ -56,8 +55,8 @@ class Hold:
         self.verdict = verdict
         self.crashed = crashed
         self.thread_name = threading.current_thread().name
-        self.started = self.asked = time.time()
-        self.patience: float | None = None
+        self.started = time.time()
+        self.began = self.asked = time.monotonic()
         self.frames = visible_frames(captured.frame, exception)
         self._held = next(view for view in self.frames if view.held)
         self.selected = self._held

@@ -106,13 +106,14 @@ class HoldLike(Protocol):
 
     @property
     def started(self) -> float:
-        """When the hold began, as `time.time()` tells it."""
+        """When the hold began, as `time.time()` tells it; the computer's clock may be set meanwhile."""
+
+    @property
+    def began(self) -> float:
+        """When the hold began, as `time.monotonic()` tells it."""
 
     asked: float
-    """When the last word was given; until then, when the hold began."""
-
-    patience: float | None
-    """For how many seconds people are waited for, if a rule has said so."""
+    """When the last word was given; until then, when the hold began. As `time.monotonic()` tells it."""
 
     @property
     def frames(self) -> Sequence[FrameLike]:

@@ -16,6 +16,7 @@ from daifu_bc.errors import UsageError
 from daifu_bc.recovery import attaching, journal, rules
 from daifu_bc.recovery.announcements import announce
 from daifu_bc.recovery.interface import HoldLike, Responder
+from daifu_bc.recovery.output import told_while_it_runs
 from daifu_bc.recovery.telling import tell
 from daifu_bc.recovery.working import came_from_outside, working
 
@@ -215,7 +216,9 @@ def respond(hold: HoldLike) -> None:
     """
     announce("held", hold)
     try:
-        _ask(hold)
+        # What an action has come to is not that action: its output is nobody else's, and it waits as long as is said.
+        with told_while_it_runs(None), attaching.own_limit():
+            _ask(hold)
     except Exception as error:
         if came_from_outside(error):
             raise

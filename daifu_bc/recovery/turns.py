@@ -33,6 +33,7 @@ class Place:
         function: the function's qualified name.
         error: the class of what was raised, and its text if it has a plain one.
         since: when the hold began, as `time.time()` tells it.
+        began: the same, as `time.monotonic()` tells it.
         order: the number of the outermost hold of its thread, and its own.
         told: whether the person knows that it is there.
         exit_code: with which it is to end, without being asked.
@@ -47,6 +48,7 @@ class Place:
     function: str
     error: tuple[str, str]
     since: float
+    began: float
     order: tuple[int, int] = (0, 0)
     told: bool = False
     exit_code: int | None = None
@@ -249,6 +251,7 @@ def _place(hold: HoldLike, asks: bool) -> Place:
         frame.name,
         (type(hold.exception).__name__, text),
         hold.started,
+        hold.began,
     )
 
 

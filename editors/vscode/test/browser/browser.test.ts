@@ -69,6 +69,8 @@ with open("halves.txt", "w") as record:
     print(*halves, file=record)
 `;
 
+const PROGRAMS = { "shelves.py": SHELVES, "amounts.py": AMOUNTS, "waiting.py": WAITING };
+
 const LAUNCH = {
   version: "0.2.0",
   configurations: [{ type: "daifu", request: "attach", name: "a held run", pid: "${command:pickRun}" }],
@@ -79,8 +81,8 @@ describe("a held run", () => {
   let window: Window;
   const programs: Program[] = [];
 
-  function start(name: string, text: string): Program {
-    const program = Program.start(server.workspace, name, text, server.environment);
+  function start(name: keyof typeof PROGRAMS): Program {
+    const program = Program.start(server.workspace, name, server.environment);
     programs.push(program);
     return program;
   }
@@ -91,7 +93,8 @@ describe("a held run", () => {
       await play();
     } catch (error) {
       await window.leave(`${name}.png`);
-      throw error;
+      const said = programs.map((program) => `${program.name} has said:\n${program.said}`).join("\n");
+      throw new Error(`${String(error)}\n${said}`, { cause: error });
     }
   }
 
@@ -99,6 +102,10 @@ describe("a held run", () => {
     server = await Server.start();
     mkdirSync(join(server.workspace, ".vscode"));
     writeFileSync(join(server.workspace, ".vscode", "launch.json"), JSON.stringify(LAUNCH));
+    // All files are there before: a window that has just been opened may miss one that comes then.
+    for (const [name, text] of Object.entries(PROGRAMS)) {
+      writeFileSync(join(server.workspace, name), text);
+    }
     window = await Window.open(server.url, server.workspace);
   });
   after(async () => {
@@ -111,7 +118,7 @@ describe("a held run", () => {
 
   test("is chosen from the list, edited, and goes on in the saved text", { timeout: 180_000 }, () =>
     seen("repair", async () => {
-      const program = start("shelves.py", SHELVES);
+      const program = start("shelves.py");
       await program.held();
       await window.statusBarShows("daifu 1 held");
       await window.openFile("shelves.py");
@@ -148,7 +155,7 @@ describe("a held run", () => {
 
   test("is attached to by the notice, and goes on by a value and in a frame further out", { timeout: 180_000 }, () =>
     seen("words", async () => {
-      const program = start("amounts.py", AMOUNTS);
+      const program = start("amounts.py");
       const told = await window.pressInNotice("amounts.py is held", "Attach");
       assert.match(told, /^amounts\.py is held: KeyError: 'fare' at amounts\.py:7, in amount/);
       await window.stopsIn("amount", 7);
@@ -170,7 +177,7 @@ describe("a held run", () => {
 
   test("asks for what is not saved, stays held without us, and is left alone while it runs", { timeout: 180_000 }, () =>
     seen("waiting", async () => {
-      const program = start("waiting.py", WAITING);
+      const program = start("waiting.py");
       await window.closeNotice("waiting.py is held");
       await window.openFile("waiting.py");
       await window.command("daifu: Attach to a Run");

@@ -1,13 +1,14 @@
 /** Programs that run under `daifu run` without a terminal. */
 
 import { spawn, type ChildProcess } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { endGroup, PYTHON, until } from "./places";
 
 export class Program {
-  private said = "";
+  /** What it has written to its standard error. */
+  said = "";
 
   private constructor(
     readonly name: string,
@@ -17,9 +18,8 @@ export class Program {
     this.process.stderr?.on("data", (part: Buffer) => (this.said += part.toString()));
   }
 
-  /** Writes a program into a folder and starts it there. */
-  static start(folder: string, name: string, text: string, environment: NodeJS.ProcessEnv): Program {
-    writeFileSync(join(folder, name), text);
+  /** Starts the program of a name in its folder. */
+  static start(folder: string, name: string, environment: NodeJS.ProcessEnv): Program {
     const started = spawn(PYTHON, ["-m", "daifu_bc", "run", name], {
       cwd: folder,
       env: environment,

@@ -1,15 +1,16 @@
 /** A VS Code that is served to browsers, with the packaged extension and nothing else installed. */
 
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
-import { createWriteStream, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, createWriteStream, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { endGroup, EXTENSION, freePort, LEFTOVERS, PYTHON, REPOSITORY, until, VSCODE } from "./places";
 
-const SETTINGS = {
+/** An interpreter is a matter of the machine, and not of the user, to whom several may belong. */
+const MACHINE = { "daifu.python": PYTHON };
+const USER = {
   "daifu.notifyWhenHeld": "workspace",
-  "daifu.python": PYTHON,
   "editor.acceptSuggestionOnEnter": "off",
   "editor.autoClosingBrackets": "never",
   "editor.autoClosingQuotes": "never",
@@ -45,12 +46,13 @@ export class Server {
 
   static async start(): Promise<Server> {
     const root = mkdtempSync(join(tmpdir(), "daifu-vscode-"));
-    const [home, runtime, user] = [join(root, "home"), join(root, "runtime"), join(root, "data", "User")];
-    for (const folder of [home, user, join(root, "job"), join(root, "extensions")]) {
+    const [home, runtime, data] = [join(root, "home"), join(root, "runtime"), join(root, "data")];
+    for (const folder of [home, join(data, "User"), join(data, "Machine"), join(root, "job"), join(root, "extensions")]) {
       mkdirSync(folder, { recursive: true });
     }
     mkdirSync(runtime, { mode: 0o700 });
-    writeFileSync(join(user, "settings.json"), JSON.stringify(SETTINGS));
+    writeFileSync(join(data, "User", "settings.json"), JSON.stringify(USER));
+    writeFileSync(join(data, "Machine", "settings.json"), JSON.stringify(MACHINE));
     const environment = {
       ...process.env,
       HOME: home,
@@ -59,7 +61,7 @@ export class Server {
       XDG_STATE_HOME: join(root, "state"),
     };
     const port = await freePort();
-    const folders = ["--user-data-dir", join(root, "data"), "--extensions-dir", join(root, "extensions")];
+    const folders = ["--user-data-dir", data, "--extensions-dir", join(root, "extensions")];
     const command = [join(VSCODE, "node_modules", "code-server"), ...folders];
     execFileSync(process.execPath, [...command, "--install-extension", join(EXTENSION, "daifu.vsix")], { env: environment });
     const options = ["--auth", "none", "--bind-addr", `127.0.0.1:${port}`];
@@ -97,6 +99,9 @@ export class Server {
 
   async close(): Promise<void> {
     await endGroup(this.process);
+    if (LEFTOVERS !== "") {
+      cpSync(join(this.root, "data", "logs"), join(LEFTOVERS, "logs"), { recursive: true });
+    }
     rmSync(this.root, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 });
   }
 }
