@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from daifu_bc import frontends
 from daifu_bc.errors import DaifuError, Refusal
 from daifu_bc.install import notice, vaccine
-from daifu_bc.recovery import notification, pause_signal, policy
+from daifu_bc.recovery import debuggers, notification, pause_signal, policy
 from daifu_bc.recovery.last_will import install as stand_before_sigterm
 from daifu_bc.recovery.last_will import last_will
 
@@ -138,6 +139,8 @@ def _start() -> None:
     A crash may come from having no memory, no file descriptors or no stack left: then it is too late to import.
     """
     import_module("daifu_bc.integrations").install()
+    if debuggers.wanted() and os.environ.get("DAIFU") != "1":  # not in its child processes
+        import_module("daifu_bc.frontends.debugging").begin()
     if policy.somebody_answers():
         _load_engine()
         notification.prepare()

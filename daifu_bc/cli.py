@@ -80,7 +80,7 @@ DAIFU_JOURNAL names, or the user's own.
 """
 
 #: Commands that are functions of `daifu_bc.frontends.client`.
-_FOR_HELD_RUNS = {"ps": "show_runs", "attach": "attach", "do": "do"}
+_FOR_HELD_RUNS = {"ps": "show_runs", "attach": "attach", "debug": "debug", "do": "do"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -67,6 +67,7 @@ class FakeHold:
 
     def __init__(self, error: BaseException, *, with_source: bool = True) -> None:
         self.number = 1
+        self.crashed = True
         self.exception = error
         self.thread_name = "MainThread"
         self.started = time.time()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from daifu_bc.frontends.commands import (
 from daifu_bc.frontends.completion import complete
 from daifu_bc.frontends.script import Command, ScriptError, parse, parse_blocks
 from tests.fake_hold import FakeHold, make
+from tests.playing import play
 
 
 @pytest.fixture
@@ -163,9 +165,17 @@ def test_an_action_from_a_file(hold: FakeHold, tmp_path: Path) -> None:
     run_words(hold, f"action @{file}")
     assert hold.calls == [("act", "# -*- coding: latin-1 -*-\nx = 'é'\n", str(file))]
     answer = run_words(hold, f"action @{tmp_path}/none.py")
-    assert "cannot read" in answer
+    assert "cannot be read" in answer
     assert "none.py" in answer
     assert len(hold.calls) == 1
+
+
+@pytest.mark.parametrize("words", ["action @{}", "surgery {}", "surgery --check {}"])
+def test_a_named_pipe_is_not_waited_for(tmp_path: Path, words: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    ended = play(tmp_path, "print(1 // 0)\n", words.format("pipe"))
+    assert ended.stderr.count("pipe cannot be read, because it is no regular file") == 2
+    assert ended.returncode == 1
 
 
 @pytest.mark.parametrize(

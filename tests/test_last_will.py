@@ -269,10 +269,10 @@ def test_one_that_fails(tmp_path: Path, will: str, text: str) -> None:
 @pytest.mark.parametrize("will", ["while True: pass", "import time; time.sleep(100)"])
 @pytest.mark.parametrize("handler", [False, True], ids=["default", "handler"])
 def test_one_that_never_ends(tmp_path: Path, will: str, handler: bool) -> None:
-    ended = end(tmp_path, HANDLER if handler else "", "--grace", "0.3", will=will)
+    ended = end(tmp_path, HANDLER if handler else "", "--grace", "0.8", will=will)
     expected = (7, f"{STEPS}end 15 train\nfinally\n") if handler else (BY_SIGNAL, STEPS)
     assert (ended.code, ended.stdout) == expected
-    assert "it was not done within 0.3 s" in ended.stderr
+    assert "it was not done within 0.8 s" in ended.stderr
 
 
 def test_the_programs_function(tmp_path: Path) -> None:
@@ -421,3 +421,14 @@ def test_held_at_a_terminal(tmp_path: Path) -> None:
         child.wait()
         assert child.signalstatus == signal.SIGTERM
         assert "a daemon thread" not in child.before
+
+
+def test_files_are_looked_for_where_the_program_started(tmp_path: Path) -> None:
+    (tmp_path / "will.txt").write_text("save(1)\n")
+    (tmp_path / "rules.toml").write_text('[[on]]\ndo = "last-will"\n')
+    program = f"import os\nos.chdir('/')\n{PROGRAM.format(before='')}".replace(
+        "kill()\n        print", "open('/no')\n        print"
+    )
+    ended = run(tmp_path, program, DAIFU_LAST_WILL="will.txt", DAIFU_POLICY="rules.toml")
+    assert (ended.code, ended.stdout) == (1, f"{STEPS}finally\n")
+    assert "saved 1" in ended.stderr

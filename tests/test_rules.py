@@ -566,3 +566,48 @@ def test_people_are_waited_for_as_long_as_a_rule_says(programs: Programs) -> Non
     out, err, code = run.end()
     assert (out, code) == ("", 1)
     assert "nobody has come for 0.2 s" in err
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@pytest.mark.parametrize("do", ["words", "a function"])
+def test_ctrl_c_in_what_it_does_leads_to_the_prompt(tmp_path: Path, do: str) -> None:
+    """And not to the next rule."""
+    forever = "print('be' + 'gun', file=sys.__stderr__)\nwhile True: pass"
+    if do == "words":
+        rule = f"daifu_bc.on(do='''action <<END\n{forever}\nEND\nskip''')\n"
+    else:
+        rule = f"@daifu_bc.on()\ndef rule(hold):\n    {forever.replace(chr(10), chr(10) + '    ')}\n"
+    with starting(tmp_path, "dumb") as start:
+        program = f"import daifu_bc, sys\n{rule}daifu_bc.on(do='skip')\nopen('/no/such/file')\n"
+        child = start(program)
+        child.expect("begun")
+        child.sendintr()
+        child.expect("it was interrupted, and it leaves the hold")
+        child.expect("daifu> ")
+        child.sendline("exit 3")
+        child.expect(pexpect.EOF)
+        child.wait()
+        assert child.exitstatus == 3
+
+
+def test_a_signal_in_what_it_does_ends_the_program(tmp_path: Path) -> None:
+    """Whether it decides or not; nobody is there who could be asked."""
+    for do in ("return 5", "x = 1 / 0\nreturn 5"):
+        program = WAITING.format(
+            send=f"import daifu_bc\ndaifu_bc.on(do='''os.kill(os.getpid(), signal.SIGTERM)\n{do}''')"
+        )
+        ended = run(tmp_path, program)
+        assert (ended.stdout, ended.code) == ("finally\n", 7), ended.stderr
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@pytest.mark.parametrize("terminal", ["dumb", "comfortable"])
+def test_the_person_is_waited_for_as_long_as_a_rule_says(tmp_path: Path, terminal: str) -> None:
+    (tmp_path / "rules.toml").write_text('[[on]]\ndo = "hold"\nlimit = 0.5\n')
+    with starting(tmp_path, terminal) as start:
+        child = start("open('/no/such/file')\n", "--policy", "rules.toml")
+        child.expect("daifu>")
+        child.expect(r"daifu_bc: hold 1: nobody has come for 0.5 s; FileNotFoundError goes on\.")
+        child.expect(pexpect.EOF)
+        child.wait()
+        assert child.exitstatus == 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from daifu_bc.recovery import announcements, last_will, notification, policy
+from daifu_bc.recovery import announcements, debuggers, last_will, notification, policy
 
 
 def register() -> None:
@@ -12,6 +12,8 @@ def register() -> None:
     policy.set_responder_factory("playbook", "daifu_bc.frontends.playbook:from_file")
     policy.set_responder_factory("terminal", "daifu_bc.frontends.terminal:responder")
     policy.set_responder_factory("attach", "daifu_bc.frontends.attached:responder")
+    policy.set_responder_factory("debugger", "daifu_bc.frontends.debugging:responder")
+    debuggers.set_watcher("daifu_bc.frontends.debugging:changed")
     last_will.front_end = "daifu_bc.frontends.will"
     policy.set_interpreter("daifu_bc.frontends.commands:run_words")
     announcements.listen(notification.notify)

@@ -76,6 +76,7 @@ def serve(hold: HoldLike, began: float) -> None:
     with station.asking():
         station.service.announce(hold)
         station.tell_all("held", {"hold": hold.number})
+        calls.ask_first(hold)
         _serve(hold, began)
         if hold.decision is not None:
             station.tell_all("over", {"hold": hold.number})

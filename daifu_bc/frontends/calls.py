@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from daifu_bc.recovery import debuggers
 from daifu_bc.recovery.interface import HoldLike
 from daifu_bc.recovery.telling import tell
 from daifu_bc.recovery.working import came_from_outside
 
 _MANY: Final = 4096
+#: Not imported before it is needed.
+_DEBUGGING: Final = "daifu_bc.frontends.debugging"
 
 
 class Calls:
@@ -75,6 +79,16 @@ class Calls:
         self._waiting.append(function)
         self.wake()
         return True
+
+    def ask_first(self, hold: HoldLike) -> None:
+        """A hold's turn has come: a debugger that is there, or is wanted, comes before the prompt and the clients.
+
+        Args:
+            hold: it.
+        """
+        if debuggers.wanted() or debuggers.attached():
+            self._waiting.appendleft(importlib.import_module(_DEBUGGING).first)
+            self.run(hold)
 
     def wake(self) -> None:
         """Let the one who waits look around."""

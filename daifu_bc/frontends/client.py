@@ -53,6 +53,14 @@ options:
 """
 
 
+DEBUG_HELP = """\
+usage: daifu debug PID
+
+Lets a debugger attach to a held run, and prints where it listens: HOST:PORT. VS Code attaches there by a configuration
+of type `debugpy`, request `attach`. Needs the extra in the run's environment: pip install 'daifu_bc[debugpy]'.
+"""
+
+
 class Run(NamedTuple):
     """A process with a socket.
 
@@ -205,6 +213,32 @@ class _Output:
             self.write("\n")
         if text:
             self.write(f"{text}\n")
+
+
+def debug(words: Sequence[str]) -> int:
+    """Print where a debugger may attach to a run: `daifu debug`."""
+    if any(word in _HELP_FLAGS for word in words):
+        print(DEBUG_HELP, end="")
+        return 0
+    if len(words) != 1:
+        raise UsageError("`daifu debug` takes one PID")
+    try:
+        connection = _to(_pid(words[0]))
+        try:
+            result = connection.ask("do", words="debug")
+        finally:
+            connection.close()
+    except (AttachError, AnsweredNoError, GoneError) as error:
+        print(f"daifu: {error}", file=sys.stderr)
+        return FAILED
+    *before, last = result["text"].splitlines() or [""]
+    print(*before, sep="\n", end="\n" if before else "", file=sys.stderr)
+    address = last.removeprefix("Debugger listens at ").removesuffix(".")
+    if result["failed"] or address == last:
+        print(f"daifu: {last}", file=sys.stderr)
+        return FAILED
+    print(address)
+    return 0
 
 
 def _pid(word: str) -> int:

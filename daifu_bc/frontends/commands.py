@@ -10,7 +10,7 @@ import re
 import time
 
 from daifu_bc.errors import DaifuError
-from daifu_bc.frontends import deciding, editing, looking, render, switching
+from daifu_bc.frontends import deciding, editing, listening, looking, render, switching
 from daifu_bc.frontends.script import Command, ScriptError, parse, without_here_document
 from daifu_bc.frontends.values import printable
 from daifu_bc.frontends.word import Answer, Request, Word
@@ -40,7 +40,15 @@ HELP = Word(
 )
 
 #: Every word, in the order in which they are listed.
-TABLE = (*deciding.WORDS[:-1], *editing.WORDS, *looking.WORDS, *switching.WORDS, HELP, deciding.WORDS[-1])
+TABLE = (
+    *deciding.WORDS[:-1],
+    *editing.WORDS,
+    *looking.WORDS,
+    *switching.WORDS,
+    *listening.WORDS,
+    HELP,
+    deciding.WORDS[-1],
+)
 NAMES = {name: word for word in TABLE for name in word.names}
 ACTION = NAMES["action"]
 SURGERY = NAMES["surgery"]

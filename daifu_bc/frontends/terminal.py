@@ -13,8 +13,10 @@ import sys
 from collections.abc import Callable
 
 from daifu_bc.frontends import render, switching
+from daifu_bc.frontends.calls import calls
 from daifu_bc.frontends.commands import ACTION, read, run_command
 from daifu_bc.frontends.completion import Offers, complete
+from daifu_bc.frontends.deadline import limited
 from daifu_bc.frontends.elsewhere import TAKEN, Others, open_to_others
 from daifu_bc.frontends.keyboard import TypedAhead, ctrl_c_interrupts, ctrl_c_is_a_key, kept, left_in_order
 from daifu_bc.frontends.reader import BrokenOffError, PlainReader, Reader, TerminalGoneError, Wait
@@ -52,11 +54,14 @@ def responder() -> Responder:
 
 def answer(hold: HoldLike) -> None:
     """Ask the person, whenever it is this hold's turn, until it is decided."""
-    with signals.guarded(), open_to_others(), turns.entered(hold, asks=True) as place:
+    with signals.guarded(), limited(hold), open_to_others(), turns.entered(hold, asks=True) as place:
         switching.ask_in_turn(hold, place, lambda: _come_to_prompt(hold))
 
 
 def _come_to_prompt(hold: HoldLike) -> None:
+    calls.ask_first(hold)
+    if hold.decision is not None or not turns.goes_on_asking(hold):
+        return
     held = next((frame for frame in hold.frames if frame.held), hold.selected)
     place = f"thread {printable(hold.thread_name)} ({render.place(held)})"
     with (

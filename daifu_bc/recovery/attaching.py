@@ -91,6 +91,11 @@ def limit_to(seconds: float) -> None:
     _limit.seconds = seconds
 
 
+def limit_of_rule() -> float | None:
+    """For how many seconds the hold that this thread answers waits, if a rule has said so."""
+    return _limit.seconds
+
+
 def timeout() -> float | None:
     """For how many seconds the hold that this thread answers waits; None for no limit."""
     if _limit.seconds is not None:

@@ -97,6 +97,10 @@ class HoldLike(Protocol):
         """What was raised."""
 
     @property
+    def crashed(self) -> bool:
+        """Whether something was raised; else the thread was only paused."""
+
+    @property
     def repetition(self) -> Repetition:
         """How often the same has happened here before, after retries."""
 

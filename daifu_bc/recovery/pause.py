@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Final
 
 from daifu_bc.errors import DaifuError, InternalError, Refusal
-from daifu_bc.recovery import intercept, interlude, journal, policy, signals, unwinding
+from daifu_bc.recovery import intercept, interlude, journal, observers, policy, signals, unwinding
 from daifu_bc.recovery.between import Paused, at_statement
 from daifu_bc.recovery.boundaries import Watch, watch
 from daifu_bc.recovery.capture import Capture
@@ -88,6 +88,8 @@ class Pause:
             return
         finally:
             working.busy = False
+            if observers.left:
+                observers.leave()
         if decision is not None:
             raise decision
 

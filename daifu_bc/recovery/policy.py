@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Literal, TextIO, cast
 
 from daifu_bc.errors import UsageError
-from daifu_bc.recovery import attaching, journal, rules
+from daifu_bc.recovery import attaching, debuggers, journal, rules
 from daifu_bc.recovery.announcements import announce
 from daifu_bc.recovery.interface import HoldLike, Responder
 from daifu_bc.recovery.output import told_while_it_runs
@@ -22,7 +22,7 @@ from daifu_bc.recovery.working import came_from_outside, working
 
 PLAYBOOK_VARIABLE = "DAIFU_PLAYBOOK"
 
-Kind = Literal["rules", "playbook", "notebook", "terminal", "attach"]
+Kind = Literal["rules", "playbook", "notebook", "terminal", "attach", "debugger"]
 #: A function that returns a responder, or the name of one (`package.module:function`), imported when it is needed.
 #: That of the playbook is called with the file's name, the others with nothing.
 Factory = Callable[..., Responder] | str
@@ -169,7 +169,7 @@ def somebody_answers() -> bool:
 def somebody_looks() -> bool:
     """Tell whether a hold would be answered by more than rules, which are for crashes alone."""
     global _nobody, _unread_rules
-    if _playbook is not None:
+    if _playbook is not None or debuggers.attached():
         return True
     if _nobody == os.getpid() or working.busy:
         return False
@@ -180,7 +180,7 @@ def somebody_looks() -> bool:
             return True
         if in_cell() or ("terminal" in _factories and at_terminal()):
             return True
-        if _may_attach():
+        if _may_attach() or _may_be_debugged():
             return True
         _unread_rules = rules.wanted_file() is not None
         _nobody = os.getpid()
@@ -202,7 +202,12 @@ def asks_again() -> bool:
     """
     if _playbook is not None:
         return False
-    return in_cell() or ("terminal" in _factories and at_terminal()) or _may_attach()
+    at_prompt = in_cell() or ("terminal" in _factories and at_terminal())
+    return at_prompt or _may_attach() or _may_be_debugged()
+
+
+def _may_be_debugged() -> bool:
+    return "debugger" in _factories and (debuggers.attached() or debuggers.wanted())
 
 
 def _may_attach() -> bool:
@@ -245,6 +250,8 @@ def _ask(hold: HoldLike) -> None:
         _make("terminal")(hold)
     elif _may_attach():
         _make("attach")(hold)
+    elif _may_be_debugged():
+        _make("debugger")(hold)
 
 
 def _ask_rules(hold: HoldLike) -> None:

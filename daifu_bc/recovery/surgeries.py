@@ -167,7 +167,7 @@ def _held(views: Sequence[FrameView]) -> FrameView:
 
 def _file(target: str) -> str:
     path = os.path.expanduser(target)
-    if not os.path.isfile(path):
+    if not os.path.exists(path):
         raise Refusal(
             f"there is no file {path}", remedy="To give a new definition of a function, pass it as `source`."
         )
