@@ -611,3 +611,82 @@ def test_the_person_is_waited_for_as_long_as_a_rule_says(tmp_path: Path, termina
         child.expect(pexpect.EOF)
         child.wait()
         assert child.exitstatus == 1
+
+
+FAILS = """
+import asyncio, multiprocessing, sys, threading
+import daifu_bc
+daifu_bc.on(OSError, where="{where}", do="retry", times=2, wait=0.001)
+class Failing:
+    def __init__(self): self.left = 2
+    def get(self):
+        if self.left:
+            self.left -= 1
+            raise OSError('away')
+        return 'got'
+"""
+FORMS = {
+    "a coroutine": """
+async def get(source):
+    await asyncio.sleep(0)
+    return source.get()
+async def work(source):
+    value = await get(source)
+    return value
+async def main():
+    return await asyncio.gather(work(Failing()), work(Failing()))
+print(asyncio.run(main()))
+""",
+    "a generator": """
+def work():
+    for source in (Failing(), Failing()):
+        value = source.get()
+        yield value
+print(list(work()))
+""",
+    "a module": """
+found = []
+for source in (Failing(), Failing()):
+    found.append(source.get())
+print(found)
+""",
+    "threads": """
+found = []
+def work():
+    value = source().get()
+    found.append(value)
+sources = [Failing() for _ in range(6)]
+def source():
+    return own.source
+own = threading.local()
+def begin(number):
+    own.source = sources[number]
+    work()
+threads = [threading.Thread(target=begin, args=(number,)) for number in range(6)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(found[4:])
+""",
+    "a forked process": """
+def work(found):
+    source = Failing()
+    value = source.get()
+    found.put(value)
+context = multiprocessing.get_context('fork')
+queue = context.Queue()
+processes = [context.Process(target=work, args=(queue,)) for _ in range(2)]
+for process in processes: process.start()
+print([queue.get(timeout=20) for process in processes])
+for process in processes: process.join()
+""",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_in_all_kinds_of_frames(tmp_path: Path, form: str) -> None:
+    where = "<module>" if form == "a module" else "work"
+    ended = run(tmp_path, FAILS.format(where=where) + FORMS[form])
+    assert ended.stdout == "['got', 'got']\n", ended.stderr
+    assert ended.code == 0
+    again = 12 if form == "threads" else 4
+    assert len(journal(tmp_path, outcome="done", rule="program.py:4")) == again

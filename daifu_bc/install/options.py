@@ -163,7 +163,8 @@ OPTIONS: Final = (
         attaching.VARIABLE,
         "switch",
         "",
-        "where neither a playbook nor a terminal answers, wait for `daifu attach`",
+        "where neither a playbook nor a terminal answers, wait for `daifu attach`; with --no-attach nobody\n"
+        "can attach at all",
     ),
     Option(
         "debugpy",

@@ -13,6 +13,7 @@ from daifu_bc.errors import DaifuError
 from daifu_bc.integrations import adapter
 from daifu_bc.integrations.pydevd import hooks, known, watching
 from daifu_bc.recovery import debuggers
+from daifu_bc.recovery.run_file import run_file
 
 _NO_WARNING: Final = "PYDEVD_DISABLE_FILE_VALIDATION"
 
@@ -86,6 +87,7 @@ def listen() -> Listener:
             except RuntimeError as second:
                 raise DebuggerError("no debugger can be listened for", why=str(second)) from None
     _listener, _process = Listener(*address, token), os.getpid()
+    run_file.set_debugger(*address)
     watching.rest()
     return _listener
 

@@ -189,6 +189,11 @@ def somebody_looks() -> bool:
         working.busy = False
 
 
+def somebody_was_asked_for() -> bool:
+    """Tell whether somebody has said who answers holds: a playbook, rules, or who attaches."""
+    return bool(os.environ.get(PLAYBOOK_VARIABLE)) or rules.present() or attaching.asked_for()
+
+
 def ask_anew() -> None:
     """Find out again whether anybody answers: it has been said otherwise meanwhile."""
     global _nobody
