@@ -705,3 +705,47 @@ def test_in_all_kinds_of_frames(tmp_path: Path, form: str) -> None:
     assert ended.code == 0
     again = 12 if form == "threads" else 4
     assert len(journal(tmp_path, outcome="done", rule="program.py:4")) == again
+
+
+KEPT = """
+import gc, weakref
+import daifu_bc
+gc.disable()
+class Big: pass
+class Fails(OSError): pass
+kept, left = [], [2]
+def get(big):
+    if left:
+        left.pop()
+        error = Fails('away')
+        kept.append(weakref.ref(error))
+        try:
+            raise error
+        finally:
+            del error
+    return 1
+def work():
+    big = Big()
+    kept.append(weakref.ref(big))
+    value = get(big)
+    return value
+@daifu_bc.on(KeyError)
+def rule(hold):
+    return f'return {len(hold.frames)}'
+def other():
+    big = Big()
+    kept.append(weakref.ref(big))
+    return {}['x']
+daifu_bc.on(Fails, where='work', do='retry', times=3)
+print(work(), other(), [reference() for reference in kept])
+"""
+
+
+def test_nothing_is_kept_alive(tmp_path: Path) -> None:
+    ended = run(tmp_path, KEPT)
+    assert ended.stdout == "1 2 [None, None, None, None]\n", ended.stderr
+
+
+def test_with_the_stack_full(tmp_path: Path) -> None:
+    program = "import daifu_bc\ndaifu_bc.on(RecursionError, do='return 0')\ndef f(n):\n    return f(n + 1) + 1\nprint(f(0) > 100)\n"
+    assert run(tmp_path, program).stdout == "True\n"
