@@ -65,6 +65,9 @@ _ENGINE = {
 # They take frames to their barriers, also where nobody would answer a hold; or somebody answers from then on.
 _NEED_ENGINE = ("on", "surgery", "undo")
 
+# How multiprocessing starts a process of its own.
+_WORKER = "--multiprocessing-fork"
+
 _INTERCEPT = sys.intern("_intercept")
 
 # What the journal imports when it writes a line.
@@ -122,6 +125,7 @@ def _load_engine() -> None:
             _put(_ENGINE, name)
         for name in _NEEDED:
             import_module(name)
+        import_module("daifu_bc.recovery.run_file").run_file.listen()
         import_module("daifu_bc.integrations").engine_loaded()
     except (MemoryError, RecursionError):  # there is no room now; the next exception asks again
         raise
@@ -146,9 +150,12 @@ def _start() -> None:
     if debuggers.wanted() and os.environ.get("DAIFU") != "1":  # not in its child processes
         import_module("daifu_bc.frontends.debugging").begin()
     if policy.somebody_answers():
-        _load_engine()
         notification.prepare()
-        pause_signal.install()
+        # A worker starts in no time, and crashes seldom; whoever may come to it waits for the engine then.
+        if _WORKER not in sys.orig_argv or policy.somebody_was_asked_for():
+            _load_engine()
+            pause_signal.install()
+            import_module("daifu_bc.recovery.run_file").run_file.install()
     stand_before_sigterm()
 
 

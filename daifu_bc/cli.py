@@ -30,7 +30,7 @@ BROKEN_PIPE_CODE = 141
 HELP = """\
 usage: daifu run [options] script.py [arguments]
        daifu run [options] -m module [arguments]
-       daifu ps | attach [PID] | do PID 'WORDS' ...
+       daifu ps | attach [PID] | do PID 'WORDS' ... | pause PID | debug PID
        daifu log [FILE]
        daifu demo
        daifu completion bash|zsh|fish
@@ -58,8 +58,12 @@ Without a terminal (a batch job) a playbook answers, a file of the same words, o
   daifu run --playbook repair.txt train.py
 With neither, the exception goes on at once, as without daifu: a batch job never hangs. Or it waits for a while:
   daifu run --attach train.py           a crash waits for somebody, half an hour if nobody comes
-  daifu ps                              which of your runs are held, and where
+  daifu ps                              which runs you have, and where they are held
   daifu attach PID                      the prompt of one of them, from another terminal
+  daifu debug PID                       the same in VS Code
+  daifu pause PID                       stop one that has not crashed, at its next statement
+What was held and done is in a journal:
+  daifu log                             read it
 
 `daifu run --help` tells the options of run, `daifu help man` prints a manual page.
 """
@@ -77,10 +81,18 @@ usage: daifu log [FILE]
 
 Prints the journal readably: every hold, and what was done about it. Without FILE it is the journal that
 DAIFU_JOURNAL names, or the user's own.
+  daifu log | tail -20                  what happened last
+  daifu log journal.jsonl               of a run with --journal journal.jsonl
 """
 
-#: Commands that are functions of `daifu_bc.frontends.client`.
-_FOR_HELD_RUNS = {"ps": "show_runs", "attach": "attach", "debug": "debug", "do": "do"}
+#: Commands that are functions of modules in `daifu_bc.frontends`.
+_FOR_RUNS = {
+    "ps": ("client", "show_runs"),
+    "attach": ("client", "attach"),
+    "debug": ("client", "debug"),
+    "do": ("client", "do"),
+    "pause": ("pausing", "pause"),
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -140,10 +152,10 @@ def _run_command(command: str, words: list[str]) -> int:
         return show_log(words)
     if command == "completion":
         return show_completion(words)
-    if command in _FOR_HELD_RUNS:
+    if command in _FOR_RUNS:
         # The prompt is not imported for the other commands.
-        client = importlib.import_module("daifu_bc.frontends.client")
-        return cast(int, getattr(client, _FOR_HELD_RUNS[command])(words))
+        module, name = _FOR_RUNS[command]
+        return cast(int, getattr(importlib.import_module(f"daifu_bc.frontends.{module}"), name)(words))
     if command == "demo":
         # It needs the libraries of an extra, which the other commands do without.
         return cast(int, importlib.import_module("daifu_bc.demo").main(words))
@@ -154,7 +166,7 @@ def _run_command(command: str, words: list[str]) -> int:
 def help_texts() -> list[HelpText]:
     """Return what each command says of itself."""
     found = []
-    for command in ("run", *_FOR_HELD_RUNS, "log", "demo", "completion", "help"):
+    for command in ("run", *_FOR_RUNS, "log", "demo", "completion", "help"):
         with contextlib.redirect_stdout(io.StringIO()) as text:
             _run_command(command, ["--help"])
         found.append(read(command, text.getvalue()))

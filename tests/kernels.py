@@ -69,6 +69,7 @@ class Kernel:
             "HOME": str(folder),
             "IPYTHONDIR": str(folder / ".ipython"),
             "JPY_SESSION_NAME": str(self.file),
+            "DAIFU_ATTACH": "0",
             "DAIFU_JOURNAL": str(folder / "journal.jsonl"),
             **variables,
         }
@@ -77,6 +78,11 @@ class Kernel:
         self.client = self._manager.client()
         self.client.start_channels()
         self.client.wait_for_ready(timeout=LIMIT)
+
+    @property
+    def process(self) -> str:
+        """The number of its process."""
+        return str(self._manager.provisioner.pid)  # type: ignore[union-attr,unused-ignore]
 
     def close(self) -> None:
         """End the kernel and everything that belongs to it."""

@@ -23,6 +23,7 @@ from daifu_bc.frontends.connection import Connection
 from daifu_bc.frontends.conversation import Conversation
 from daifu_bc.frontends.service import Service
 from daifu_bc.frontends.station import Station
+from daifu_bc.recovery import meeting
 from tests.attaching import CRASHES, INVITATION, ROOT, Programs
 
 pytestmark = [
@@ -91,14 +92,18 @@ def test_without_it_the_exception_goes_on(programs: Programs) -> None:
 
 SHOWS = """
 import os, threading
-print(len(os.listdir("/dev/fd")), threading.active_count(), os.listdir(os.environ["XDG_RUNTIME_DIR"]))
+print(len(os.listdir("/dev/fd")), threading.active_count())
+found = [(folder, files) for folder, _, files in os.walk(os.environ["XDG_RUNTIME_DIR"])]
+print(found == [] if "0" == os.environ["DAIFU_ATTACH"] else found[1:] == [(found[0][0] + "/daifu_bc", [f"{os.getpid()}.json"])])
 """
 
 
-def test_before_a_hold_there_is_nothing(programs: Programs) -> None:
-    with_it, without = (programs.start(SHOWS, DAIFU_ATTACH=value).end() for value in ("1", ""))
-    assert with_it == without
-    assert with_it[0].endswith(" 1 []\n")
+def test_before_a_hold_there_is_a_file_and_nothing_else(programs: Programs) -> None:
+    with_it, without = (programs.start(SHOWS, DAIFU_ATTACH=value).end() for value in ("1", "0"))
+    descriptors, _, right = with_it[0].partition(" 1\n")
+    assert right == "True\n"
+    assert without[0].startswith(f"{descriptors} 1\n")
+    assert programs.left() == []
 
 
 def test_words_that_fail(programs: Programs) -> None:
@@ -116,7 +121,7 @@ def test_words_that_fail(programs: Programs) -> None:
 
 
 def test_the_list(programs: Programs) -> None:
-    assert programs.daifu("ps").stdout == "No run is held.\n"
+    assert programs.daifu("ps").stdout == "There is no run.\n"
     run = programs.start()
     pid = run.held()
     heading, row = programs.daifu("ps").stdout.splitlines()
@@ -126,7 +131,7 @@ def test_the_list(programs: Programs) -> None:
     run.signal(signal.SIGKILL)
     run.end()
     assert programs.sockets() == [f"{pid}.sock"]
-    assert programs.daifu("ps").stdout == "No run is held.\n"
+    assert programs.daifu("ps").stdout == "There is no run.\n"
     assert programs.sockets() == []
 
 
@@ -135,7 +140,7 @@ def test_a_socket_of_a_process_that_had_the_same_number(programs: Programs) -> N
     leaves = """
 import os, socket
 left = socket.socket(socket.AF_UNIX)
-os.mkdir(os.environ["XDG_RUNTIME_DIR"] + "/daifu_bc", 0o700)
+os.makedirs(os.environ["XDG_RUNTIME_DIR"] + "/daifu_bc", 0o700, exist_ok=True)
 left.bind(os.environ["XDG_RUNTIME_DIR"] + f"/daifu_bc/{os.getpid()}.sock")
 left.close()
 """
@@ -321,32 +326,32 @@ def test_a_directory_that_is_not_the_users_alone(make: object, reason: str, prog
     assert err.endswith(f"{ERROR}\n")
     assert os.listdir(programs.runtime) == before
     listed = programs.daifu("ps")
-    assert listed.stdout == "No run is held.\n"
+    assert listed.stdout == "There is no run.\n"
     assert reason in listed.stderr
 
 
 def test_a_directory_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tmp_path.chmod(0o700)
-    rendezvous.check(str(tmp_path))
+    meeting.check(str(tmp_path))
     monkeypatch.setattr(os, "getuid", lambda own=os.getuid(): own + 1)
-    with pytest.raises(rendezvous.AttachError, match="it belongs to another user"):
-        rendezvous.check(str(tmp_path))
+    with pytest.raises(meeting.AttachError, match="it belongs to another user"):
+        meeting.check(str(tmp_path))
 
 
 def test_a_runtime_directory_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     common = [f"/tmp/daifu_bc-{os.getuid()}"]
     for value in ("", "relative", str(tmp_path / "gone")):
         monkeypatch.setenv("XDG_RUNTIME_DIR", value)
-        assert rendezvous.directories() == common
+        assert meeting.directories() == common
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    assert rendezvous.directories() == [str(tmp_path / "daifu_bc"), *common]
+    assert meeting.directories() == [str(tmp_path / "daifu_bc"), *common]
     monkeypatch.setattr(os, "getuid", lambda: 4321)
-    assert rendezvous.directories() == ["/tmp/daifu_bc-4321"]
+    assert meeting.directories() == ["/tmp/daifu_bc-4321"]
 
 
 def test_the_rights_of_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda own=os.getuid(): own + 1)
-    with pytest.raises(rendezvous.AttachError, match="runs with another user's rights"):
+    with pytest.raises(meeting.AttachError, match="runs with another user's rights"):
         rendezvous.listen()
 
 

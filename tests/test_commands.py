@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import contextlib
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -340,7 +342,8 @@ def test_pp_breaks_lines(hold: FakeHold) -> None:
 def test_no_input_ends_the_hold(text: str) -> None:
     hold = make()
     names = {name for name in NAMES if NAMES[name].decides}
-    run_words(hold, text)
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        run_words(hold, text)
     if hold.decision is not None:
         assert any(name in text for name in names)
 
@@ -349,8 +352,9 @@ def test_no_input_ends_the_hold(text: str) -> None:
 def test_every_word_with_any_argument_answers_with_text(name: str, argument: str) -> None:
     hold = make()
     hold.refuse = "no"
-    # Code is run as it stands: keep to what cannot be a call.
-    answer = run_command(hold, Command(1, f"{name} {argument.replace('(', '')}"))
+    # Code is run as it stands: keep to what cannot be a call. Some words write files.
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        answer = run_command(hold, Command(1, f"{name} {argument.replace('(', '')}"))
     assert isinstance(answer.text, str)
     assert hold.decision is None
 

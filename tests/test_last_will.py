@@ -248,6 +248,7 @@ def test_a_call_in_c_that_does_not_end_in_time(tmp_path: Path) -> None:
     assert (ended.code, ended.stdout) == (BY_SIGNAL, "")
     assert "no statement was reached within 0.2 s, so it is not done" in ended.stderr
     assert "saved" not in ended.stderr
+    assert [entry["outcome"][:24] for entry in told(tmp_path)] == ["no statement was reached"]
 
 
 @pytest.mark.parametrize(
@@ -377,22 +378,29 @@ WAITS = """
 do = "retry"
 wait = 100
 """
+ACTS = """
+[[on]]
+do = '''
+print('be' + 'gun', file=sys.__stderr__, flush=True); time.sleep(100)
+retry
+'''
+"""
 
 
 def hold(programs: Programs, way: str, *, before: str = "", run: str = "work") -> tuple[str, str, int]:
     """Have a program held, send it the signal, and wait for its end."""
-    (programs.folder / "rules.toml").write_text(WAITS)
-    options = ("--policy", "rules.toml") if way == "rule" else ("--attach",)
-    pattern = re.compile("it waits 100 s") if way == "rule" else re.compile("Held. Type")
+    (programs.folder / "rules.toml").write_text(ACTS if way == "action" else WAITS)
+    options = ("--attach",) if way == "attach" else ("--policy", "rules.toml")
+    pattern = {"rule": "it waits 100 s", "action": "^begun", "attach": "Held. Type"}[way]
     held = programs.start(
         CRASHES.format(before=before, run=run), "--last-will", "print('saved', kept)", *options
     )
-    held.wait_until(pattern)
+    held.wait_until(re.compile(pattern))
     held.signal(signal.SIGTERM)
     return held.end()
 
 
-@pytest.mark.parametrize("way", ["rule", "attach"])
+@pytest.mark.parametrize("way", ["rule", "action", "attach"])
 @pytest.mark.parametrize("run", ["work", "in_thread"])
 def test_held_it_is_done_there(programs: Programs, way: str, run: str) -> None:
     out, err, code = hold(programs, way, run=run)

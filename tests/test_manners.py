@@ -287,7 +287,7 @@ def test_closed_streams(closed: str, tmp_path: Path) -> None:
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
         assert ended.returncode == code
         assert "Traceback" not in ended.stderr
-        assert ended.stdout == ("" if "1>" in closed or code else "No run is held.\n")
+        assert ended.stdout == ("" if "1>" in closed or code else "There is no run.\n")
 
 
 def test_letters_that_cannot_be_written(tmp_path: Path) -> None:
@@ -325,6 +325,13 @@ def test_letters_that_cannot_be_written(tmp_path: Path) -> None:
         (["ps", "x"], 2),
         (["attach", "1"], 1),
         (["attach", "x"], 2),
+        (["ps", "--json"], 0),
+        (["pause", "1"], 1),
+        (["pause"], 2),
+        (["debug", "1"], 1),
+        (["debug"], 2),
+        (["completion", "tcsh"], 2),
+        (["help", "nonsense"], 2),
         (["do", "1", "pass"], 1),
         (["do", "1"], 2),
     ],
@@ -355,7 +362,7 @@ def test_the_reference_has_the_exit_codes() -> None:
 def test_help_names_each_option() -> None:
     reference = (ROOT / "docs" / "reference.md").read_text()
     for option in OPTIONS:
-        assert f"  --{option.name}" in run_options.help_text()
+        assert len(re.findall(rf"^  --{option.name}(?: |$)", run_options.help_text(), re.MULTILINE)) == 1
         assert f"`--{option.name}" in reference, option.name
         assert option.variable in reference, option.variable
     assert max(map(len, run_options.help_text().splitlines())) <= 120

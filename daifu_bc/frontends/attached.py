@@ -53,16 +53,17 @@ def answer(hold: HoldLike) -> None:
             station.leave()
 
 
-def invitation() -> str:
+def invitation(hold: HoldLike) -> str:
     """Return the line that says what to type, and for how long."""
     limit = attaching.timeout()
-    rest = "" if limit is None else f" If nobody does for {duration(limit)}, the exception goes on."
+    what = "the exception" if getattr(hold, "crashed", True) else "the run"
+    rest = "" if limit is None else f" If nobody does for {duration(limit)}, {what} goes on."
     return f"Held. Type `daifu attach {os.getpid()}` in another terminal on {socket.gethostname()}.{rest}"
 
 
 def _wait(hold: HoldLike, began: float) -> None:
     with turns.entered(hold, asks=True) as place:
-        tell(invitation())
+        tell(invitation(hold))
         switching.ask_in_turn(hold, place, lambda: serve(hold, began))
 
 
@@ -96,7 +97,7 @@ def _serve(hold: HoldLike, began: float) -> None:
             _let_go(hold, None, f"nobody has come for {attaching.timeout():g} s")
             continue
         if station.stay_in_place():
-            tell(invitation())
+            tell(invitation(hold))
         calls.run(hold)
         if isinstance(station.service.actor, Visitor):  # there is somebody to be told
             for text in (*signals.news(person=True), *switching.news(hold)):

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from daifu_bc.frontends import protocol, rendezvous
 from daifu_bc.frontends.protocol import FaultyLineError, Object
-from daifu_bc.frontends.rendezvous import AttachError
+from daifu_bc.recovery.meeting import AttachError
 
 _CHUNK: Final = 1 << 16
 #: Seconds in which a run takes a connection, busy or not: the system does it.

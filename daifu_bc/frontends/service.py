@@ -27,7 +27,7 @@ from daifu_bc.recovery import attaching, signals
 from daifu_bc.recovery.interface import HoldLike
 from daifu_bc.recovery.interrupts import close_to, open_sections
 from daifu_bc.recovery.output import told_while_it_runs
-from daifu_bc.recovery.turns import Place, turns
+from daifu_bc.recovery.turns import facts, turns
 
 #: What runs words, and so needs the held thread for as long as it takes.
 WORDS: Final = "do"
@@ -160,7 +160,7 @@ class Service:
             "command": sys.orig_argv,
             "state": "held",
             "hold": hold.number,
-            "holds": [_facts(place) for place in turns.places()],
+            "holds": [facts(place) for place in turns.places()],
             "busy": bool(self.pending),
             "seconds_left": left,
             "acts": "nobody" if self.actor is None else "you" if self.actor is visitor else "another",
@@ -287,15 +287,3 @@ def _run(hold: HoldLike, words: str) -> tuple[str, str]:
             break
     texts += [printable(text) for text in (*signals.news(person=True), *switching.news(hold))]
     return "\n".join(texts), failed
-
-
-def _facts(place: Place) -> Object:
-    return {
-        "number": place.number,
-        "thread": place.thread,
-        "file": place.filename,
-        "line": place.line,
-        "function": place.function,
-        "error": {"type": place.error[0], "text": place.error[1]},
-        "since": place.since,
-    }

@@ -25,6 +25,7 @@ from daifu_bc.frontends.switching import ended_while
 from daifu_bc.frontends.visitor import Visitor
 from daifu_bc.recovery.interface import HoldLike
 from daifu_bc.recovery.interrupts import undisturbed
+from daifu_bc.recovery.meeting import AttachError
 from daifu_bc.recovery.telling import tell
 
 #: Clients at the same time.
@@ -376,7 +377,7 @@ class Station:
                 return False
             self._stop_listening()
             # Without a socket the hold goes on: the clients that are there may still decide it, else the time is over.
-            with contextlib.suppress(rendezvous.AttachError, OSError):
+            with contextlib.suppress(AttachError, OSError):
                 self._open()
                 return True
         return False

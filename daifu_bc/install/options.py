@@ -163,7 +163,8 @@ OPTIONS: Final = (
         attaching.VARIABLE,
         "switch",
         "",
-        "where neither a playbook nor a terminal answers, wait for `daifu attach`",
+        "where neither a playbook nor a terminal answers, wait for `daifu attach`; with --no-attach nobody\n"
+        "can attach at all",
     ),
     Option(
         "debugpy",
@@ -218,6 +219,7 @@ OPTIONS: Final = (
         journal.VALUES,
         "switch",
         "",
-        "values may be written to the journal and told: the texts of exceptions",
+        "values may be written down: the texts of exceptions, which are then told, too, and in the journal\n"
+        "the variables of the line that failed",
     ),
 )

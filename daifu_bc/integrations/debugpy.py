@@ -14,6 +14,7 @@ from daifu_bc.errors import DaifuError
 from daifu_bc.integrations import adapter
 from daifu_bc.integrations.pydevd import hooks, known, stops, watching
 from daifu_bc.recovery import debuggers
+from daifu_bc.recovery.run_file import run_file
 
 _NO_WARNING: Final = "PYDEVD_DISABLE_FILE_VALIDATION"
 _PATIENCE, _PAUSE = 5.0, 0.02
@@ -95,6 +96,7 @@ def listen() -> Listener:
     if not _process:
         os.register_at_fork(after_in_child=_in_child)
     _listener, _process = Listener(*address, token), os.getpid()
+    run_file.set_debugger(*address)
     watching.rest()
     return _listener
 

@@ -10,7 +10,8 @@ from typing import Final
 
 from daifu_bc.errors import UsageError
 
-#: Whether a hold that neither a playbook nor a terminal answers waits for `daifu attach`: 1 or 0.
+#: Whether a hold that neither a playbook nor a terminal answers waits for `daifu attach`: 1 or 0; if it is left out,
+#: it does where that is possible.
 VARIABLE: Final = "DAIFU_ATTACH"
 #: For how many seconds a hold waits for somebody: a number, or `none`.
 TIMEOUT: Final = "DAIFU_HOLD_TIMEOUT"
@@ -22,13 +23,18 @@ _MOST: Final = 10 * 365 * 24 * 3600.0
 _ANSWERS: Final = ("raise",)
 
 
-def wanted() -> bool:
-    """Tell whether a hold waits for somebody who attaches."""
+def asked_for() -> bool:
+    """Tell whether somebody has said that holds are to wait for who attaches."""
     return os.environ.get(VARIABLE) == "1"
 
 
+def wanted() -> bool:
+    """Tell whether a hold waits for somebody who attaches."""
+    return asked_for()
+
+
 def allowed() -> bool:
-    """Tell whether a run that is held at a terminal can be reached from another one."""
+    """Tell whether the run may be reached from another terminal at all."""
     return os.environ.get(VARIABLE) != "0"
 
 

@@ -15,8 +15,9 @@ import sys
 from typing import Any, Final
 
 from daifu_bc.recovery import journal
-from daifu_bc.recovery.delivery import DESCRIPTOR
 
+#: Where the process that delivers finds what comes.
+DESCRIPTOR: Final = 3
 _SHELL: Final = "/bin/sh"
 #: The process that is started is the shell, which leaves the other one alone and ends at once.
 _DETACHED: Final = '"$0" "$@" &'
@@ -49,7 +50,7 @@ class Courier:
             job: see `daifu_bc.recovery.delivery`.
 
         Raises:
-            OSError: it cannot be.
+            OSError: it cannot be handed over.
         """
         line = json.dumps(job, ensure_ascii=True, default=str).encode("ascii") + b"\n"
         if self._is_there():
@@ -117,7 +118,10 @@ class Courier:
         found = os.fstat(self._descriptor)
         self._identity = (found.st_dev, found.st_ino)
         with contextlib.suppress(ChildProcessError):  # the program does not want to know of its children
-            os.waitpid(pid, 0)
+            _, status = os.waitpid(pid, 0)
+            if status:  # no process may be added, say
+                self.forget()
+                raise OSError(f"{_SHELL} has failed")
 
 
 #: Of this process.

@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from daifu_bc.errors import Refusal
 from daifu_bc.recovery.attributes import plain_text
@@ -253,6 +253,24 @@ def _place(hold: HoldLike, asks: bool) -> Place:
         hold.started,
         hold.began,
     )
+
+
+def facts(hold: HoldLike | Place) -> dict[str, Any]:
+    """Return what others are told of a hold, as it goes into JSON.
+
+    Args:
+        hold: it, or its place.
+    """
+    place = hold if isinstance(hold, Place) else _place(hold, asks=False)
+    return {
+        "number": place.number,
+        "thread": place.thread,
+        "file": place.filename,
+        "line": place.line,
+        "function": place.function,
+        "error": {"type": place.error[0], "text": place.error[1]},
+        "since": place.since,
+    }
 
 
 #: Of this process.
