@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -70,6 +71,7 @@ class Programs:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            start_new_session=True,
         )
         self.started.append(process)
         timer = threading.Timer(LIMIT, process.kill)
@@ -110,7 +112,9 @@ class Programs:
         for client in self.clients:
             client.close()
         for process in self.started:
-            process.kill()
+            # The whole session: a child that is held would live on, and keep what it prints to open.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from daifu_bc.errors import UsageError
+from daifu_bc.recovery import meeting
 
 #: Whether a hold that neither a playbook nor a terminal answers waits for `daifu attach`: 1 or 0; if it is left out,
 #: it does where that is possible.
@@ -23,14 +24,23 @@ _MOST: Final = 10 * 365 * 24 * 3600.0
 _ANSWERS: Final = ("raise",)
 
 
+#: The process for which it was found out whether there is a way to attach, and what was found.
+_possible = (0, False)
+
+
 def asked_for() -> bool:
     """Tell whether somebody has said that holds are to wait for who attaches."""
     return os.environ.get(VARIABLE) == "1"
 
 
 def wanted() -> bool:
-    """Tell whether a hold waits for somebody who attaches."""
-    return asked_for()
+    """Tell whether a hold waits for somebody who attaches: where nothing was said, it does if that is possible."""
+    global _possible
+    if asked_for() or not allowed():
+        return asked_for()
+    if _possible[0] != os.getpid():
+        _possible = (os.getpid(), meeting.is_possible())
+    return _possible[1]
 
 
 def allowed() -> bool:
