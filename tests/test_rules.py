@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -382,8 +383,22 @@ def test_a_thread_that_waits(tmp_path: Path) -> None:
         "print(work())",
         "thread = threading.Thread(target=lambda: print(work()))\nthread.start()\nthread.join()\nprint('on')",
     )
-    ended = ruled(tmp_path, program, LONG, playbook="return 5\n---\npass\n")
+    ended = ruled(tmp_path, program, LONG, playbook="return 5\n")
     assert ended.stdout == "finally\n5\non\n", ended.stderr
+
+
+def test_a_wait_is_ended_from_another_terminal(programs: Programs) -> None:
+    (programs.folder / "rules.toml").write_text(f"[[on]]\n{LONG}\n")
+    run = programs.start(CRASHES, "--policy", "rules.toml")
+    run.wait_until(re.compile("it waits 100 s"))
+    pid = str(run.process.pid)
+    assert "not by anybody who can be reached" in programs.daifu("do", pid, "return").stderr
+    ended = programs.daifu("pause", pid)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.startswith("It is held already: ZeroDivisionError")
+    ended = programs.daifu("do", pid, "return")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert run.end()[::2] == ("ends\n", 0)
 
 
 # -- mistakes ----------------------------------------------------------------------------------------------------------

@@ -20,6 +20,9 @@ from daifu_bc.frontends.values import printable
 from daifu_bc.frontends.width import terminal_width
 from daifu_bc.recovery.meeting import AttachError
 
+TAKE: Final = "--take"
+RANKS: Final = "--ranks"
+_DO_FLAGS: Final = (TAKE, RANKS)
 _HELP_FLAGS: Final = ("-h", "--help")
 FAILED: Final = 1
 #: What the shell reports for a program that Ctrl-C has ended.
@@ -45,7 +48,7 @@ words of the prompt there are two more:
 """
 
 DO_HELP = """\
-usage: daifu do [--take] PID 'WORDS' ...
+usage: daifu do [--take] [--ranks] PID 'WORDS' ...
 
 Runs words in a held run and prints what they answer. Each argument is a line:
   daifu do 4711 'action batch = batch[:16]' pass
@@ -53,6 +56,7 @@ The exit code is 0 if all was done, 1 if something was not.
 
 options:
   --take            take over from another client
+  --ranks           do it in all held ranks of the distributed run that PID belongs to, as far as they are on this machine
 """
 
 
@@ -136,16 +140,56 @@ def do(words: Sequence[str]) -> int:
     if rest and rest[0] in _HELP_FLAGS:
         print(DO_HELP, end="")
         return 0
-    take = rest[:1] == ["--take"]
-    if take:
-        del rest[0]
+    flags = set()
+    while rest and rest[0] in _DO_FLAGS:
+        flags.add(rest.pop(0))
     if len(rest) < len(("PID", "WORDS")):
         raise UsageError("`daifu do` needs a PID and words; `daifu do --help` tells more")
+    pid, text = pid_in(rest[0]), "\n".join(rest[1:])
+    if RANKS not in flags:
+        return _do_in(pid, text, take=TAKE in flags)
+    try:
+        members = _ranks_with(pid)
+    except AttachError as error:
+        print(f"daifu: {error}", file=sys.stderr)
+        return FAILED
+    codes = []
+    for run in members:
+        print(f"rank {run.facts['ranks']['rank']} (process {run.pid}):", flush=True)
+        codes.append(_do_in(run.pid, text, take=TAKE in flags))
+    return max(codes)
+
+
+def _ranks_with(pid: int) -> list[Run]:
+    """Return the held runs that belong together with one, in the order of their ranks.
+
+    Raises:
+        AttachError: it is on its own.
+    """
+    known = runs()
+    group = next((run.facts.get("ranks") for run in known if run.pid == pid), None)
+    if not group:
+        raise AttachError(
+            f"process {pid} is none of several ranks", remedy="`daifu ps` lists the runs that there are."
+        )
+    found = [run for run in known if run.held and _is_of(run, group)]
+    if not found:
+        raise AttachError(f"none of the ranks that process {pid} belongs to is held")
+    return sorted(found, key=lambda run: int(run.facts["ranks"]["rank"]))
+
+
+def _is_of(run: Run, group: Object) -> bool:
+    ranks: Object = run.facts.get("ranks") or {}
+    return all(ranks.get(name) == group[name] for name in ("group", "size"))
+
+
+def _do_in(pid: int, text: str, *, take: bool) -> int:
+    """Run words in a run, and return the exit code."""
     output = _Output()
     try:
-        connection = _to(pid_in(rest[0]))
+        connection = _to(pid)
         try:
-            result = _done(connection, "\n".join(rest[1:]), output, take=take)
+            result = _done(connection, text, output, take=take)
         finally:
             connection.close()
     except (AttachError, AnsweredNoError) as error:
@@ -249,5 +293,8 @@ def _to(pid: int) -> Connection:
     if any(not run.held for run in there):
         raise AttachError(f"process {pid} runs, and is not held", remedy=f"`daifu pause {pid}` stops it.")
     if there:
-        raise AttachError(f"process {pid} is held, but not by anybody who can be reached")
+        raise AttachError(
+            f"process {pid} is held, but not by anybody who can be reached",
+            remedy=f"If a rule is waiting, `daifu pause {pid}` ends that.",
+        )
     raise AttachError(f"process {pid} is not held", remedy="`daifu ps` lists the runs that are.")

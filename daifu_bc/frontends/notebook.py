@@ -157,7 +157,7 @@ def wait_for_threads(cells: Container[int]) -> None:
     def none_is_left(places: Sequence[Place]) -> bool:
         return not any(place.asks and place.ident not in cells for place in places)
 
-    while _kernels and not none_is_left(turns.places()):
+    while not none_is_left(turns.places()):
         try:
             turns.wait_until(none_is_left)
         except KeyboardInterrupt:  # it is meant for what waits

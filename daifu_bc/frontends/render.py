@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from daifu_bc.frontends.values import describe, printable
 from daifu_bc.frontends.width import fits, padded, terminal_width, width
-from daifu_bc.integrations import ranks
+from daifu_bc.integrations import collectives
 from daifu_bc.recovery import cells
 from daifu_bc.recovery.attributes import cause_of, context_of, members_of, suppresses_context, traceback_of
 from daifu_bc.recovery.interface import FrameLike, HoldLike
@@ -44,7 +44,7 @@ def report(hold: HoldLike) -> str:
         _guarded(lambda: again(hold)),
         f"Held: {_guarded(lambda: verdict(hold))}",
         f"Next: {_guarded(hold.where_next)}",
-        *(f"Ranks: {text}" for text in [_guarded(ranks.remark)] if text),
+        *(f"Ranks: {text}" for text in [_guarded(collectives.remark)] if text),
     ]
     return "\n".join(part for number, part in enumerate(parts) if part or number in BLANK_PARTS)
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 from daifu_bc.recovery import announcements, attaching, meeting, pause_signal, processes
 from daifu_bc.recovery.interface import HoldLike
 from daifu_bc.recovery.private import FILE_MODE
+from daifu_bc.recovery.ranks import ranks
 from daifu_bc.recovery.turns import facts
 
 
@@ -82,6 +83,7 @@ class RunFile:
                 "folder": _folder(),
                 "python": sys.version.split()[0],
                 "started": time.time(),
+                "ranks": None if (found := ranks()) is None else found._asdict(),
             }
         return {
             **self._known,
