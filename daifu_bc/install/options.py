@@ -183,6 +183,13 @@ OPTIONS: Final = (
         "HOST may be one that other machines reach; a token is printed, which they need",
     ),
     Option(
+        "attach-root",
+        attaching.ROOT,
+        "switch",
+        "",
+        "root may attach as well, and not only you",
+    ),
+    Option(
         "hold-timeout",
         attaching.TIMEOUT,
         "text",

@@ -18,6 +18,8 @@ VARIABLE: Final = "DAIFU_ATTACH"
 TIMEOUT: Final = "DAIFU_HOLD_TIMEOUT"
 #: What then becomes of it.
 ON_TIMEOUT: Final = "DAIFU_ON_TIMEOUT"
+#: Whether root may attach as well: 1 or 0.
+ROOT: Final = "DAIFU_ATTACH_ROOT"
 _USUAL: Final = 30 * 60.0
 #: More than that is a mistake, and no system can wait for it.
 _MOST: Final = 10 * 365 * 24 * 3600.0
@@ -46,6 +48,15 @@ def wanted() -> bool:
 def allowed() -> bool:
     """Tell whether the run may be reached from another terminal at all."""
     return os.environ.get(VARIABLE) != "0"
+
+
+def may_come(user: int | None) -> bool:
+    """Tell whether somebody may attach.
+
+    Args:
+        user: the number of the user; None if the system does not tell.
+    """
+    return user == os.getuid() or (user == 0 and os.environ.get(ROOT) == "1")
 
 
 def checked_timeout(text: str) -> str:
