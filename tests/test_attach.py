@@ -620,7 +620,7 @@ def person(request: pytest.FixtureRequest, programs: Programs) -> Iterator[objec
     def attach(*words: str) -> pexpect.spawn[str]:
         child = pexpect.spawn(
             sys.executable,
-            ["-m", "daifu_bc", "attach", *words],
+            programs.command("attach", *words),
             cwd=str(ROOT),
             env={**os.environ, **programs.environment, "TERM": request.param, "NO_COLOR": "1"},
             encoding="utf-8",
