@@ -60,6 +60,10 @@ With neither, the exception goes on at once, as without daifu: a batch job never
   daifu run --attach train.py           a crash waits for somebody, half an hour if nobody comes
   daifu ps                              which runs you have, and where they are held
   daifu attach PID                      the prompt of one of them, from another terminal
+  daifu debug PID                       the same in VS Code
+  daifu pause PID                       stop one that has not crashed, at its next statement
+What was held and done is in a journal:
+  daifu log                             read it
 
 `daifu run --help` tells the options of run, `daifu help man` prints a manual page.
 """
@@ -77,6 +81,8 @@ usage: daifu log [FILE]
 
 Prints the journal readably: every hold, and what was done about it. Without FILE it is the journal that
 DAIFU_JOURNAL names, or the user's own.
+  daifu log | tail -20                  what happened last
+  daifu log journal.jsonl               of a run with --journal journal.jsonl
 """
 
 #: Commands that are functions of modules in `daifu_bc.frontends`.

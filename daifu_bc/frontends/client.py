@@ -293,5 +293,8 @@ def _to(pid: int) -> Connection:
     if any(not run.held for run in there):
         raise AttachError(f"process {pid} runs, and is not held", remedy=f"`daifu pause {pid}` stops it.")
     if there:
-        raise AttachError(f"process {pid} is held, but not by anybody who can be reached")
+        raise AttachError(
+            f"process {pid} is held, but not by anybody who can be reached",
+            remedy=f"If a rule is waiting, `daifu pause {pid}` ends that.",
+        )
     raise AttachError(f"process {pid} is not held", remedy="`daifu ps` lists the runs that are.")

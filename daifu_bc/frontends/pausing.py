@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -29,6 +30,8 @@ options:
 
 _USUAL: Final = 60.0
 _PAUSE: Final = 0.05
+#: Seconds in which a run that is held already can be reached, if it can be.
+_SOON: Final = 2.0
 _HELP_FLAGS: Final = ("-h", "--help")
 
 
@@ -69,6 +72,8 @@ def _stopped(pid: int, seconds: float) -> str:
     if run is None:
         raise AttachError(f"process {pid} is none of your runs", remedy="`daifu ps` lists them.")
     if run.held:
+        if run.socket is None and run.facts.get("pause_signal"):
+            _break_off(run, seconds)
         return f"It is held already: {held_at(run.facts['hold'])}."
     _send(run)
     deadline = time.monotonic() + seconds
@@ -83,6 +88,17 @@ def _stopped(pid: int, seconds: float) -> str:
                 f"process {pid} has not come to a statement in {seconds:g} s",
                 remedy="It stops when it does; `daifu ps` tells.",
             )
+        time.sleep(_PAUSE)
+
+
+def _break_off(run: Run, seconds: float) -> None:
+    """A rule may be waiting before it goes on; then the hold is left to people, who can reach it."""
+    with contextlib.suppress(AttachError):
+        _send(run)
+    deadline = time.monotonic() + min(seconds, _SOON)
+    while time.monotonic() < deadline:
+        if any(other.pid == run.pid and other.socket is not None for other in runs()):
+            return
         time.sleep(_PAUSE)
 
 

@@ -219,6 +219,7 @@ OPTIONS: Final = (
         journal.VALUES,
         "switch",
         "",
-        "values may be written to the journal and told: the texts of exceptions",
+        "values may be written down: the texts of exceptions, which are then told, too, and in the journal\n"
+        "the variables of the line that failed",
     ),
 )

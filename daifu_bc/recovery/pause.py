@@ -147,7 +147,8 @@ def by_signal(name: str, frame: FrameType | None) -> None:
         frame: where the thread is.
     """
     global _by_signal
-    interlude.end()  # a thread that waits before it goes on is to be looked at, too
+    if interlude.end():  # a rule's wait is over, and the hold is looked at
+        return
     if signals.is_held() or (_by_signal is not None and _by_signal.is_waiting):
         return
     busy = working.busy

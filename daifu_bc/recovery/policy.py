@@ -37,6 +37,8 @@ _playbook: Responder | None = None
 _playbook_file: str | None = None
 #: Tells whether the cell that is being run has a line for input; None where there is no notebook.
 _in_cell: Callable[[], bool] | None = None
+#: Tells whether the terminal is not in use by a shell; None where there is none.
+_terminal_free: Callable[[], bool] | None = None
 #: The process that was found to have nobody who answers; a forked child asks anew.
 _nobody = 0
 #: Whether there are rules in a file that has not been read yet, found out at the same time.
@@ -60,6 +62,13 @@ def set_notebook(in_cell: Callable[[], bool] | None) -> None:
     """Say how to find out whether a person can be asked in a notebook's cell; None if there is no notebook any more."""
     global _in_cell
     _in_cell = in_cell
+    ask_anew()
+
+
+def set_terminal_free(is_free: Callable[[], bool] | None) -> None:
+    """Say how to find out whether the terminal is the program's, and not that of a shell which waits for a line; None if it always is."""
+    global _terminal_free
+    _terminal_free = is_free
     ask_anew()
 
 
@@ -137,6 +146,8 @@ def at_terminal() -> bool:
     The program may have put other objects in `sys.stdin` and `sys.stderr`; the person is still there. In a child
     process of multiprocessing stdin is closed, so that children do not compete for the keyboard.
     """
+    if _terminal_free is not None and not _terminal_free():
+        return False
     return _is_terminal(sys.__stdin__) and _is_terminal(sys.__stderr__)
 
 
