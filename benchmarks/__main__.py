@@ -53,7 +53,9 @@ def measured(name: str, *, quick: bool) -> list[Figure]:
     """The figures of one measure."""
     measure = MEASURES[name]
     command = [sys.executable, "-m", "benchmarks", "--worker", name, *(["--quick"] if quick else [])]
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("DAIFU")}
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("DAIFU")} | {
+        "DAIFU_ATTACH": "0"
+    }
     figures: list[Figure] = []
     for _ in range(1 if quick else measure.processes):
         done = subprocess.run(

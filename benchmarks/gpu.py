@@ -112,7 +112,9 @@ def out_of_memory(name: str, device: str) -> Figure:
 
 
 def _environment() -> dict[str, str]:
-    return {key: value for key, value in os.environ.items() if not key.startswith("DAIFU")}
+    return {key: value for key, value in os.environ.items() if not key.startswith("DAIFU")} | {
+        "DAIFU_ATTACH": "0"
+    }
 
 
 def steps(name: str, device: str, rounds: int) -> list[Figure]:

@@ -170,6 +170,7 @@ def seconds(folder: Path, *, vaccinated: bool) -> float:
         name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "DAIFU"))
     }
     environment["PYTHONPATH"] = os.pathsep.join([str(folder), str(FOLDER.parent)])
+    environment["DAIFU_ATTACH"] = "0"
     command = [sys.executable, "-c", PROCESS, "1" if vaccinated else "0"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=120)
     return float(done.stdout)

@@ -79,7 +79,8 @@ def environment(startup: Path, mode: Mode) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("DAIFU", "PYTHON"))}
     switch = "1" if mode == "vaccinated" else "0"
     chosen = {"PYTHONPATH": str(startup), "DAIFU": switch, "DAIFU_SCOPE": "all", "DAIFU_JOURNAL": os.devnull}
-    return {**kept, **chosen}
+    # What nobody handles is to go on at once.
+    return {**kept, **chosen, "DAIFU_ATTACH": "0"}
 
 
 def run_process(command: Sequence[str], variables: Mapping[str, str], folder: str, timeout: float) -> Ended:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 from daifu_bc import frontends
 from daifu_bc.errors import DaifuError, Refusal
 from daifu_bc.install import notice, vaccine
-from daifu_bc.recovery import notification, pause_signal, policy
+from daifu_bc.recovery import debuggers, notification, pause_signal, policy
 from daifu_bc.recovery.last_will import install as stand_before_sigterm
 from daifu_bc.recovery.last_will import last_will
 
@@ -59,6 +60,9 @@ _ENGINE = {
 
 # They take frames to their barriers, also where nobody would answer a hold; or somebody answers from then on.
 _NEED_ENGINE = ("on", "surgery", "undo")
+
+# How multiprocessing starts a process of its own.
+_WORKER = "--multiprocessing-fork"
 
 _INTERCEPT = sys.intern("_intercept")
 
@@ -117,6 +121,7 @@ def _load_engine() -> None:
             _put(_ENGINE, name)
         for name in _NEEDED:
             import_module(name)
+        import_module("daifu_bc.recovery.run_file").run_file.listen()
         import_module("daifu_bc.integrations").engine_loaded()
     except (MemoryError, RecursionError):  # there is no room now; the next exception asks again
         raise
@@ -138,10 +143,15 @@ def _start() -> None:
     A crash may come from having no memory, no file descriptors or no stack left: then it is too late to import.
     """
     import_module("daifu_bc.integrations").install()
+    if debuggers.wanted() and os.environ.get("DAIFU") != "1":  # not in its child processes
+        import_module("daifu_bc.frontends.debugging").begin()
     if policy.somebody_answers():
-        _load_engine()
         notification.prepare()
-        pause_signal.install()
+        # A worker starts in no time, and crashes seldom; whoever may come to it waits for the engine then.
+        if _WORKER not in sys.orig_argv or policy.somebody_was_asked_for():
+            _load_engine()
+            pause_signal.install()
+            import_module("daifu_bc.recovery.run_file").run_file.install()
     stand_before_sigterm()
 
 

@@ -14,19 +14,23 @@ from typing import cast
 from daifu_bc import frontends, run_options
 from daifu_bc.errors import DaifuError, UsageError
 from daifu_bc.frontends import log
+from daifu_bc.frontends.values import printable
 from daifu_bc.help_texts import HelpText, read
 from daifu_bc.install import launch, settings
 from daifu_bc.recovery import journal, last_will, notification, policy
-from daifu_bc.run_options import HELP_FLAGS
+from daifu_bc.run_options import HELP_FLAGS, RunArguments
 
 USAGE_CODE = 2
-#: What the shell reports for a program that a closed pipe has ended.
+#: Something could not be done: words in a run, or writing what was to be shown.
+FAILED_CODE = 1
+#: What the shell reports for a program that Ctrl-C, or a closed pipe, has ended.
+INTERRUPTED_CODE = 130
 BROKEN_PIPE_CODE = 141
 
 HELP = """\
 usage: daifu run [options] script.py [arguments]
        daifu run [options] -m module [arguments]
-       daifu ps | attach [PID] | do PID 'WORDS' ...
+       daifu ps | attach [PID] | do PID 'WORDS' ... | pause PID | debug PID
        daifu log [FILE]
        daifu demo
        daifu completion bash|zsh|fish
@@ -54,8 +58,12 @@ Without a terminal (a batch job) a playbook answers, a file of the same words, o
   daifu run --playbook repair.txt train.py
 With neither, the exception goes on at once, as without daifu: a batch job never hangs. Or it waits for a while:
   daifu run --attach train.py           a crash waits for somebody, half an hour if nobody comes
-  daifu ps                              which of your runs are held, and where
+  daifu ps                              which runs you have, and where they are held
   daifu attach PID                      the prompt of one of them, from another terminal
+  daifu debug PID                       the same in VS Code
+  daifu pause PID                       stop one that has not crashed, at its next statement
+What was held and done is in a journal:
+  daifu log                             read it
 
 `daifu run --help` tells the options of run, `daifu help man` prints a manual page.
 """
@@ -73,10 +81,18 @@ usage: daifu log [FILE]
 
 Prints the journal readably: every hold, and what was done about it. Without FILE it is the journal that
 DAIFU_JOURNAL names, or the user's own.
+  daifu log | tail -20                  what happened last
+  daifu log journal.jsonl               of a run with --journal journal.jsonl
 """
 
-#: Commands that are functions of `daifu_bc.frontends.client`.
-_FOR_HELD_RUNS = {"ps": "show_runs", "attach": "attach", "do": "do"}
+#: Commands that are functions of modules in `daifu_bc.frontends`.
+_FOR_RUNS = {
+    "ps": ("client", "show_runs"),
+    "attach": ("client", "attach"),
+    "debug": ("client", "debug"),
+    "do": ("client", "do"),
+    "pause": ("pausing", "pause"),
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -84,14 +100,43 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     command = words.pop(0) if words else "--help"
     try:
-        return _run_command(command, words)
+        if command == "run" and not (parsed := run_options.parse(words)).help:
+            return run(words, parsed)
+        return _shown(command, words)
     except DaifuError as error:
-        print(f"daifu: {error}", file=sys.stderr)
-        return USAGE_CODE
-    except BrokenPipeError:
-        # The reader (`daifu log | head`) has enough; the interpreter is not to complain at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _failed(str(error), USAGE_CODE)
+
+
+def _shown(command: str, words: list[str]) -> int:
+    """Run a command that shows something, and return its exit code; whatever becomes of what it shows."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # it may be any text
+    try:
+        code = _run_command(command, words)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # the reader (`daifu log | head`) has enough
+        _write_nothing_more()
         return BROKEN_PIPE_CODE
+    except OSError as error:
+        _write_nothing_more()
+        return _failed(str(error), FAILED_CODE)
+    except KeyboardInterrupt:
+        return INTERRUPTED_CODE
+
+
+def _failed(text: str, code: int) -> int:
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError, ValueError):  # it is closed, or full
+            print(f"daifu: {printable(text)}", file=sys.stderr, flush=True)
+    return code
+
+
+def _write_nothing_more() -> None:
+    """Have the interpreter not complain at its end of what it cannot write."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run_command(command: str, words: list[str]) -> int:
@@ -101,15 +146,16 @@ def _run_command(command: str, words: list[str]) -> int:
         print(f"daifu_bc {version()}")
         return 0
     if command == "run":
-        return run(words)
+        print(run_options.help_text(), end="")
+        return 0
     if command == "log":
         return show_log(words)
     if command == "completion":
         return show_completion(words)
-    if command in _FOR_HELD_RUNS:
+    if command in _FOR_RUNS:
         # The prompt is not imported for the other commands.
-        client = importlib.import_module("daifu_bc.frontends.client")
-        return cast(int, getattr(client, _FOR_HELD_RUNS[command])(words))
+        module, name = _FOR_RUNS[command]
+        return cast(int, getattr(importlib.import_module(f"daifu_bc.frontends.{module}"), name)(words))
     if command == "demo":
         # It needs the libraries of an extra, which the other commands do without.
         return cast(int, importlib.import_module("daifu_bc.demo").main(words))
@@ -120,7 +166,7 @@ def _run_command(command: str, words: list[str]) -> int:
 def help_texts() -> list[HelpText]:
     """Return what each command says of itself."""
     found = []
-    for command in ("run", *_FOR_HELD_RUNS, "log", "demo", "completion", "help"):
+    for command in ("run", *_FOR_RUNS, "log", "demo", "completion", "help"):
         with contextlib.redirect_stdout(io.StringIO()) as text:
             _run_command(command, ["--help"])
         found.append(read(command, text.getvalue()))
@@ -166,12 +212,13 @@ def version() -> str:
         return "(not installed)"
 
 
-def run(words: Sequence[str]) -> int:
-    """Run a program: `daifu run`."""
-    parsed = run_options.parse(words)
-    if parsed.help:
-        print(run_options.help_text(), end="")
-        return 0
+def run(words: Sequence[str], parsed: RunArguments) -> int:
+    """Run a program: `daifu run`.
+
+    Args:
+        words: what it was asked to do.
+        parsed: the same, understood.
+    """
     # In the environment, so that child processes do the same.
     os.environ.update(parsed.environment)
     if notification.ADDRESS in parsed.environment:

@@ -50,6 +50,12 @@ LOOKS_BEFORE_CALL: Final = VERSION >= (3, 13)
 #: From 3.13 `frame.f_locals` of a function writes through (PEP 667); before it is a snapshot.
 LOCALS_WRITE_THROUGH: Final = VERSION >= (3, 13)
 
+#: From 3.12 code can be watched without a trace function, which costs nothing where nothing is watched (PEP 669).
+MONITORING: Final = hasattr(sys, "monitoring")
+
+#: From 3.14 what a tool of `sys.monitoring` has watched in single functions ends when it gives its number back.
+FREED_TOOL_WATCHES_NOTHING: Final = VERSION >= (3, 14)
+
 #: From 3.13 two locals can be stored by one instruction.
 STORES_IN_PAIRS: Final = "STORE_FAST_STORE_FAST" in opcode.opmap
 

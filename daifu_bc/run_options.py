@@ -24,9 +24,28 @@ usage: daifu run [options] script.py|program.pyc|folder|file.zip [arguments]
 Runs a program as `python` would, with its code and its project's code vaccinated: an exception that nobody
 handles holds it. The exit code is the program's.
 
-options (before the program; what follows it belongs to the program):
-  --scope SCOPE     what is vaccinated: project (default), all, or names of packages separated by commas
+  daifu run train.py --epochs 10                            a person at the terminal answers
+  daifu run --playbook repair.txt train.py                  a file does
+  daifu run --hold-timeout none --notify ./tell train.py    whoever comes does, and is told before
+
+Options stand before the program; what follows it belongs to the program.
 """
+
+#: In what order they are told of; those that are not here come last.
+_GROUPS: Final = (
+    (
+        "What is held:",
+        ("hold-through", "leave-to", "hold-keyboard-interrupt", "pause-signal"),
+    ),
+    (
+        "Who answers:",
+        ("playbook", "retry-limit", "policy", "attach", "allow-root", "hold-timeout", "on-timeout"),
+    ),
+    ("With a debugger:", ("debugpy", "debugpy-allow-remote")),
+    ("Before the end:", ("last-will", "grace")),
+    ("Who is told, and what is written down:", ("notify", "webhook", "journal", "journal-values")),
+)
+_SCOPE_HELP: Final = "  --scope SCOPE     what is vaccinated: project (default), all, or names of packages separated by commas\n"
 
 _END: Final = """\
   -h, --help        this text
@@ -62,7 +81,15 @@ class RunArguments:
 
 def help_text() -> str:
     """Return what `daifu run --help` prints."""
-    return _USAGE + "".join(map(_explained, OPTIONS)) + _END
+    named = {option.name: option for option in OPTIONS}
+    parts = [_USAGE]
+    for title, names in _GROUPS:
+        first = _SCOPE_HELP if not parts[1:] else ""
+        parts.append(
+            f"{title}\n{first}" + "".join(_explained(named.pop(name)) for name in names if name in named)
+        )
+    parts.append("Further:\n" + "".join(map(_explained, named.values())) + _END)
+    return "\n".join(parts)
 
 
 def _explained(option: Option) -> str:

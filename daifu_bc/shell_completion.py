@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from daifu_bc.errors import UsageError
-from daifu_bc.frontends import rendezvous
+from daifu_bc.frontends import roster
 from daifu_bc.help_texts import Flag, HelpText, first_clause
 
 #: What the scripts ask for when the number of a run is to be completed.
@@ -33,14 +33,9 @@ def script(shell: str, helps: Sequence[HelpText]) -> str:
 
 
 def pids() -> list[str]:
-    """Return the numbers of the user's runs that can be reached."""
-    found = []
-    try:
-        for pid, _ in rendezvous.found():
-            found.append(str(pid))
-    except rendezvous.AttachError:  # somebody else's folder; `daifu ps` tells of it
-        pass
-    return found
+    """Return the numbers of the user's runs."""
+    found, _ = roster.runs()  # `daifu ps` tells of what stands in the way
+    return [str(run.pid) for run in found]
 
 
 def _values(flag: Flag) -> str:

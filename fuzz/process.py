@@ -94,7 +94,13 @@ class Examination:
                 stdout=subprocess.PIPE,
                 stderr=self._stderr,
                 env=os.environ
-                | {"PYTHONHASHSEED": "0", "DAIFU_JOURNAL": os.devnull, "PYTHONPATH": str(ROOT), "DAIFU": ""},
+                | {
+                    "PYTHONHASHSEED": "0",
+                    "DAIFU_JOURNAL": os.devnull,
+                    "PYTHONPATH": str(ROOT),
+                    "DAIFU": "",
+                    "DAIFU_ATTACH": "0",
+                },
             )
         return self._process
 

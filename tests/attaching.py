@@ -85,7 +85,17 @@ class Programs:
 
     def sockets(self) -> list[str]:
         """Return the names of the sockets that are there."""
+        return [name for name in self.left() if not name.endswith(".json")]
+
+    def left(self) -> list[str]:
+        """Return the names of all that is in the directory."""
         return sorted(os.listdir(self.directory)) if self.directory.is_dir() else []
+
+    def listed(self) -> list[dict[str, Any]]:
+        """Return what `daifu ps --json` prints."""
+        done = self.daifu("ps", "--json")
+        assert (done.returncode, done.stderr) == (0, "")
+        return list(json.loads(done.stdout))
 
     def client(self, pid: int) -> Client:
         """Return a client of a process."""

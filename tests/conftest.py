@@ -87,6 +87,8 @@ def clean_slate(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Non
         if name == "DAIFU" or name.startswith("DAIFU_"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    # No socket, and nobody waits for somebody who attaches, but where that is what is tested.
+    monkeypatch.setenv("DAIFU_ATTACH", "0")
     # Child processes find the package wherever they are started, and may cache what they compile.
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)

@@ -67,10 +67,11 @@ class FakeHold:
 
     def __init__(self, error: BaseException, *, with_source: bool = True) -> None:
         self.number = 1
+        self.crashed = True
         self.exception = error
         self.thread_name = "MainThread"
-        self.started = self.asked = time.time()
-        self.patience: float | None = None
+        self.started = time.time()
+        self.began = self.asked = time.monotonic()
         self.verdict = FakeVerdict(reasons=["no frame further out has a handler for it"])
         self.repetition = Repetition()
         self.decision: object = None

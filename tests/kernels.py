@@ -69,6 +69,7 @@ class Kernel:
             "HOME": str(folder),
             "IPYTHONDIR": str(folder / ".ipython"),
             "JPY_SESSION_NAME": str(self.file),
+            "DAIFU_ATTACH": "0",
             "DAIFU_JOURNAL": str(folder / "journal.jsonl"),
             **variables,
         }

@@ -21,7 +21,7 @@ def play(
         program: its text; line ends are kept.
         words: the playbook's text; None for none, so that nobody answers.
         arguments: the program's own.
-        variables: the environment beside PYTHONPATH, which leads here.
+        variables: the environment beside PYTHONPATH, which leads here; nobody attaches if it is not said.
     """
     (folder / "program.py").write_bytes(program.encode())
     options: list[str] = []
@@ -38,12 +38,12 @@ def python(folder: Path, arguments: Sequence[str], **variables: str) -> subproce
     Args:
         folder: where it runs.
         arguments: its command line.
-        variables: the environment beside PYTHONPATH, which leads here.
+        variables: the environment beside PYTHONPATH, which leads here; nobody attaches if it is not said.
     """
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=folder,
-        env={"PYTHONPATH": str(ROOT), "PATH": ""} | variables,
+        env={"PYTHONPATH": str(ROOT), "PATH": "", "DAIFU_ATTACH": "0"} | variables,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

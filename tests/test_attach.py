@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -12,13 +13,17 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pexpect
 import pytest
 
 from daifu_bc.frontends import rendezvous
+from daifu_bc.frontends.connection import Connection
+from daifu_bc.frontends.conversation import Conversation
 from daifu_bc.frontends.service import Service
 from daifu_bc.frontends.station import Station
+from daifu_bc.recovery import meeting
 from tests.attaching import CRASHES, INVITATION, ROOT, Programs
 
 pytestmark = [
@@ -87,14 +92,18 @@ def test_without_it_the_exception_goes_on(programs: Programs) -> None:
 
 SHOWS = """
 import os, threading
-print(len(os.listdir("/dev/fd")), threading.active_count(), os.listdir(os.environ["XDG_RUNTIME_DIR"]))
+print(len(os.listdir("/dev/fd")), threading.active_count())
+found = [(folder, files) for folder, _, files in os.walk(os.environ["XDG_RUNTIME_DIR"])]
+print(found == [] if "0" == os.environ["DAIFU_ATTACH"] else found[1:] == [(found[0][0] + "/daifu_bc", [f"{os.getpid()}.json"])])
 """
 
 
-def test_before_a_hold_there_is_nothing(programs: Programs) -> None:
-    with_it, without = (programs.start(SHOWS, DAIFU_ATTACH=value).end() for value in ("1", ""))
-    assert with_it == without
-    assert with_it[0].endswith(" 1 []\n")
+def test_before_a_hold_there_is_a_file_and_nothing_else(programs: Programs) -> None:
+    with_it, without = (programs.start(SHOWS, DAIFU_ATTACH=value).end() for value in ("1", "0"))
+    descriptors, _, right = with_it[0].partition(" 1\n")
+    assert right == "True\n"
+    assert without[0].startswith(f"{descriptors} 1\n")
+    assert programs.left() == []
 
 
 def test_words_that_fail(programs: Programs) -> None:
@@ -112,7 +121,7 @@ def test_words_that_fail(programs: Programs) -> None:
 
 
 def test_the_list(programs: Programs) -> None:
-    assert programs.daifu("ps").stdout == "No run is held.\n"
+    assert programs.daifu("ps").stdout == "There is no run.\n"
     run = programs.start()
     pid = run.held()
     heading, row = programs.daifu("ps").stdout.splitlines()
@@ -122,7 +131,7 @@ def test_the_list(programs: Programs) -> None:
     run.signal(signal.SIGKILL)
     run.end()
     assert programs.sockets() == [f"{pid}.sock"]
-    assert programs.daifu("ps").stdout == "No run is held.\n"
+    assert programs.daifu("ps").stdout == "There is no run.\n"
     assert programs.sockets() == []
 
 
@@ -131,7 +140,7 @@ def test_a_socket_of_a_process_that_had_the_same_number(programs: Programs) -> N
     leaves = """
 import os, socket
 left = socket.socket(socket.AF_UNIX)
-os.mkdir(os.environ["XDG_RUNTIME_DIR"] + "/daifu_bc", 0o700)
+os.makedirs(os.environ["XDG_RUNTIME_DIR"] + "/daifu_bc", 0o700, exist_ok=True)
 left.bind(os.environ["XDG_RUNTIME_DIR"] + f"/daifu_bc/{os.getpid()}.sock")
 left.close()
 """
@@ -163,7 +172,7 @@ def test_a_client_is_killed_in_the_middle(programs: Programs) -> None:
         client.kill()
         client.wait()
         busy = programs.daifu("ps").stdout.splitlines()[1]
-        assert busy.split()[:2] == [str(pid), "busy"]
+        assert busy.split()[:2] == [str(pid), "held"]
         assert busy.endswith("-m daifu_bc run program.py")
         file.write("four")
     # What it had sent is done: the words are a whole, and it was not yet known to be gone.
@@ -317,32 +326,32 @@ def test_a_directory_that_is_not_the_users_alone(make: object, reason: str, prog
     assert err.endswith(f"{ERROR}\n")
     assert os.listdir(programs.runtime) == before
     listed = programs.daifu("ps")
-    assert listed.stdout == "No run is held.\n"
+    assert listed.stdout == "There is no run.\n"
     assert reason in listed.stderr
 
 
 def test_a_directory_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tmp_path.chmod(0o700)
-    rendezvous.check(str(tmp_path))
+    meeting.check(str(tmp_path))
     monkeypatch.setattr(os, "getuid", lambda own=os.getuid(): own + 1)
-    with pytest.raises(rendezvous.AttachError, match="it belongs to another user"):
-        rendezvous.check(str(tmp_path))
+    with pytest.raises(meeting.AttachError, match="it belongs to another user"):
+        meeting.check(str(tmp_path))
 
 
 def test_a_runtime_directory_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     common = [f"/tmp/daifu_bc-{os.getuid()}"]
     for value in ("", "relative", str(tmp_path / "gone")):
         monkeypatch.setenv("XDG_RUNTIME_DIR", value)
-        assert rendezvous.directories() == common
+        assert meeting.directories() == common
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    assert rendezvous.directories() == [str(tmp_path / "daifu_bc"), *common]
+    assert meeting.directories() == [str(tmp_path / "daifu_bc"), *common]
     monkeypatch.setattr(os, "getuid", lambda: 4321)
-    assert rendezvous.directories() == ["/tmp/daifu_bc-4321"]
+    assert meeting.directories() == ["/tmp/daifu_bc-4321"]
 
 
 def test_the_rights_of_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda own=os.getuid(): own + 1)
-    with pytest.raises(rendezvous.AttachError, match="runs with another user's rights"):
+    with pytest.raises(meeting.AttachError, match="runs with another user's rights"):
         rendezvous.listen()
 
 
@@ -356,7 +365,8 @@ def test_a_client_of_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
             client.connect(station._path)
             assert rendezvous.user_of(client) == os.getuid()
             monkeypatch.setattr(rendezvous, "user_of", lambda _connection: os.getuid() + 1)
-            station._accept()
+            assert station._listener is not None
+            station._accept(station._listener)
             assert b"this run is another user's" in client.recv(1000)
             assert client.recv(1000) == b""
             assert station._visitors == []
@@ -608,21 +618,44 @@ def test_a_person(person: object, programs: Programs) -> None:
 
 
 @pytest.mark.terminal
-def test_ctrl_c_leaves_what_was_typed_alone(person: object, programs: Programs) -> None:
+def test_ctrl_c_interrupts_what_was_typed(person: object, programs: Programs) -> None:
     run = programs.start()
-    pid = run.held()
+    run.held()
     os.mkfifo(programs.folder / "pipe")
     client = person()  # type: ignore[operator]
     client.expect_exact("daifu>")
-    client.sendline("state.append(len(open('pipe').read()))")
-    with open(programs.folder / "pipe", "w") as file:  # the action runs
+    client.sendline("state.append(1); open('pipe').read()")
+    with open(programs.folder / "pipe", "w"):  # the action runs
         client.sendintr()
-        client.expect_exact("What was typed still runs there.")
-        client.expect(pexpect.EOF)
-        file.write("four")
-    assert "[4]" in programs.daifu("do", str(pid), "p state").stdout
-    assert programs.daifu("do", str(pid), "pass").returncode == 0
-    assert run.end()[0] == "result 10\nends\n"
+        client.expect_exact("The action raised KeyboardInterrupt; the hold stays.")
+    client.expect_exact("daifu>")
+    client.sendline("pass")
+    client.expect_exact("The run goes on.")
+    assert run.end()[::2] == ("result 10\nends\n", 0)
+
+
+class Stubborn:
+    """A connection to a run that cannot be interrupted."""
+
+    def __init__(self) -> None:
+        self.sent: list[str] = []
+
+    def interruptible(self) -> contextlib.nullcontext[None]:
+        return contextlib.nullcontext()
+
+    def send(self, method: str, **_: object) -> int:
+        self.sent.append(method)
+        return 1
+
+    def result(self, _number: int, **_: object) -> object:
+        raise KeyboardInterrupt
+
+
+def test_the_third_ctrl_c_leaves_it_alone() -> None:
+    connection = Stubborn()
+    with pytest.raises(KeyboardInterrupt):
+        Conversation(cast("Connection", connection))._do("wait()")
+    assert connection.sent == ["do", "interrupt", "interrupt"]
 
 
 @pytest.mark.terminal

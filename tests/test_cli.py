@@ -59,7 +59,13 @@ def test_run_hands_the_program_over(
 ) -> None:
     assert cli.main(["run", *words]) == 7
     assert launched == [call]
-    assert policy._factories.keys() == {"rules", "playbook", "terminal", "attach"}
+    assert policy._factories.keys() == {
+        "rules",
+        "playbook",
+        "debugger",
+        "terminal",
+        "attach",
+    }
 
 
 def test_playbook_and_journal_reach_child_processes(

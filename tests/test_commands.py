@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import contextlib
+import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -19,6 +22,7 @@ from daifu_bc.frontends.commands import (
 from daifu_bc.frontends.completion import complete
 from daifu_bc.frontends.script import Command, ScriptError, parse, parse_blocks
 from tests.fake_hold import FakeHold, make
+from tests.playing import play
 
 
 @pytest.fixture
@@ -163,9 +167,17 @@ def test_an_action_from_a_file(hold: FakeHold, tmp_path: Path) -> None:
     run_words(hold, f"action @{file}")
     assert hold.calls == [("act", "# -*- coding: latin-1 -*-\nx = 'é'\n", str(file))]
     answer = run_words(hold, f"action @{tmp_path}/none.py")
-    assert "cannot read" in answer
+    assert "cannot be read" in answer
     assert "none.py" in answer
     assert len(hold.calls) == 1
+
+
+@pytest.mark.parametrize("words", ["action @{}", "surgery {}", "surgery --check {}"])
+def test_a_named_pipe_is_not_waited_for(tmp_path: Path, words: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    ended = play(tmp_path, "print(1 // 0)\n", words.format("pipe"))
+    assert ended.stderr.count("pipe cannot be read, because it is no regular file") == 2
+    assert ended.returncode == 1
 
 
 @pytest.mark.parametrize(
@@ -330,7 +342,8 @@ def test_pp_breaks_lines(hold: FakeHold) -> None:
 def test_no_input_ends_the_hold(text: str) -> None:
     hold = make()
     names = {name for name in NAMES if NAMES[name].decides}
-    run_words(hold, text)
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        run_words(hold, text)
     if hold.decision is not None:
         assert any(name in text for name in names)
 
@@ -339,8 +352,9 @@ def test_no_input_ends_the_hold(text: str) -> None:
 def test_every_word_with_any_argument_answers_with_text(name: str, argument: str) -> None:
     hold = make()
     hold.refuse = "no"
-    # Code is run as it stands: keep to what cannot be a call.
-    answer = run_command(hold, Command(1, f"{name} {argument.replace('(', '')}"))
+    # Code is run as it stands: keep to what cannot be a call. Some words write files.
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        answer = run_command(hold, Command(1, f"{name} {argument.replace('(', '')}"))
     assert isinstance(answer.text, str)
     assert hold.decision is None
 

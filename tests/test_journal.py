@@ -39,7 +39,7 @@ def entries(path: Path) -> list[dict[str, Any]]:
 
 def test_what_is_written(tmp_path: Path) -> None:
     hold = make()
-    hold.started = time.time() - 90
+    hold.began = time.monotonic() - 90
     journal.held(hold)
     journal.done(hold, "action", code="x = 1\ny = 2\n", seconds=0.25)
     journal.done(hold, "goto", code="12", outcome="refused")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,21 +15,41 @@ from tests.kernels import ROOT, Kernel
 DIVIDE = "def divide(x):\n    y = 10 // x\n    return y\n"
 
 
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
+    """A kernel with the extension loaded, for several tests."""
+    with loaded(tmp_path_factory.mktemp("kernel")) as kernel:
+        yield kernel
+
+
 @pytest.fixture
-def kernel(tmp_path: Path) -> Iterator[Kernel]:
-    """A kernel with the extension loaded."""
-    started = Kernel(tmp_path)
+def kernel(running: Kernel) -> Kernel:
+    """A kernel in which no test before has left a name."""
+    assert running.run("%reset -f").error == ""
+    return running
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Iterator[Kernel]:
+    """A kernel of the test's own."""
+    with loaded(tmp_path) as kernel:
+        yield kernel
+
+
+@contextmanager
+def loaded(folder: Path) -> Iterator[Kernel]:
+    started = Kernel(folder)
     try:
-        loaded = started.run("%load_ext daifu_bc")
-        assert (loaded.text, loaded.error) == ("", "")
+        cell = started.run("%load_ext daifu_bc")
+        assert (cell.text, cell.error) == ("", "")
         yield started
     finally:
         started.close()
 
 
-def test_a_crash_asks_in_the_input_line_of_its_cell(kernel: Kernel) -> None:
-    kernel.run(DIVIDE)
-    cell = kernel.run(
+def test_a_crash_asks_in_the_input_line_of_its_cell(fresh: Kernel) -> None:
+    fresh.run(DIVIDE)
+    cell = fresh.run(
         "total = 0\nfor i in [1, 0, 2]:\n    total += divide(i)\ntotal",
         "where",
         "x = 5",
@@ -83,12 +104,12 @@ def test_magics_and_commands_go_on_working(kernel: Kernel) -> None:
     assert kernel.run("%timeit -n 1 -r 1 divide(1)").error == ""
 
 
-def test_an_exception_that_goes_on_is_shown_as_ever(kernel: Kernel) -> None:
-    kernel.run(DIVIDE)
-    held = kernel.run("print('before')\ndivide(0)", "pass", "raise")
+def test_an_exception_that_goes_on_is_shown_as_ever(fresh: Kernel) -> None:
+    fresh.run(DIVIDE)
+    held = fresh.run("print('before')\ndivide(0)", "pass", "raise")
     assert held.error == "ZeroDivisionError"
-    assert kernel.run("%unload_ext daifu_bc").error == ""
-    plain = kernel.run("print('before')\ndivide(0)")
+    assert fresh.run("%unload_ext daifu_bc").error == ""
+    plain = fresh.run("print('before')\ndivide(0)")
     assert (plain.prompts, plain.text) == ([], "before\n")
     assert held.traceback == plain.traceback.replace("In[5]", "In[3]")
 
@@ -147,11 +168,11 @@ def test_an_interrupt_stops_an_action_and_leaves_the_hold(kernel: Kernel) -> Non
         assert (cell.text[-4:], cell.error) == ("x 7\n", "")
 
 
-def test_two_interrupts_at_the_prompt_let_the_exception_go_on(kernel: Kernel) -> None:
-    cell = kernel.run("1 // 0", kernel.interrupt, "1 + 1", kernel.interrupt, kernel.interrupt)
+def test_two_interrupts_at_the_prompt_let_the_exception_go_on(fresh: Kernel) -> None:
+    cell = fresh.run("1 // 0", fresh.interrupt, "1 + 1", fresh.interrupt, fresh.interrupt)
     assert cell.text.count("Interrupted; the run is still held.") == 2
     assert (len(cell.prompts), cell.error) == (4, "ZeroDivisionError")
-    assert kernel.run("1 + 1").value == "2"
+    assert fresh.run("1 + 1").value == "2"
 
 
 def test_an_interrupt_of_the_running_cell_is_not_held(kernel: Kernel) -> None:
@@ -181,26 +202,26 @@ def test_a_definition_is_typed_line_by_line_or_pasted(kernel: Kernel) -> None:
     assert cell.text.endswith("[1] new\n")
 
 
-def test_what_is_edited_and_saved_in_other_cells_is_taken(kernel: Kernel) -> None:
+def test_what_is_edited_and_saved_in_other_cells_is_taken(fresh: Kernel) -> None:
     """The kernel is busy: the cells can be edited and saved, but not run."""
     loop = "total = 0\nfor i in [0, 1]:\n    total += divide(i)\nprint('total', total)\ntotal"
     edited = DIVIDE.replace("// x", "// (x or 2)")
 
     def save() -> None:
-        kernel.save(a=edited, b=loop.replace("'total'", "'sum'"))
-        kernel.type("surgery")
+        fresh.save(a=edited, b=loop.replace("'total'", "'sum'"))
+        fresh.type("surgery")
 
-    kernel.save(a=DIVIDE, b=loop)
-    kernel.run(DIVIDE, cell_id="a")
-    cell = kernel.run(loop, save, "pass", cell_id="b")
+    fresh.save(a=DIVIDE, b=loop)
+    fresh.run(DIVIDE, cell_id="a")
+    cell = fresh.run(loop, save, "pass", cell_id="b")
     assert "replaced divide (1 function)" in cell.text
     assert (cell.value, cell.error) == ("15", "")  # 10 // 2 + 10 // 1
-    assert kernel.run("divide(0)").value == "5"
-    assert kernel.run("%daifu undo").error == ""
-    assert kernel.run("divide(0)", "return 1").value == "1"
+    assert fresh.run("divide(0)").value == "5"
+    assert fresh.run("%daifu undo").error == ""
+    assert fresh.run("divide(0)", "return 1").value == "1"
     # Also while nothing is held, and from a front end that does not name its cells.
-    assert "replaced divide (1 function)" in kernel.run("%surgery").text
-    assert kernel.run("divide(0)").value == "5"
+    assert "replaced divide (1 function)" in fresh.run("%surgery").text
+    assert fresh.run("divide(0)").value == "5"
 
 
 def test_a_cell_that_is_held_itself_goes_on_in_its_edited_text(kernel: Kernel) -> None:
@@ -216,11 +237,11 @@ def test_a_cell_that_is_held_itself_goes_on_in_its_edited_text(kernel: Kernel) -
     assert (cell.value, cell.error) == ("16", "")
 
 
-def test_an_older_text_in_the_file_is_not_taken(kernel: Kernel) -> None:
-    kernel.save(a="def divide(x):\n    return 'old'")
-    kernel.run(DIVIDE, cell_id="a")
-    assert kernel.run("%surgery").text == "nothing has changed\n"
-    cell = kernel.run("divide(0)", "surgery", "x = 1", "pass")
+def test_an_older_text_in_the_file_is_not_taken(fresh: Kernel) -> None:
+    fresh.save(a="def divide(x):\n    return 'old'")
+    fresh.run(DIVIDE, cell_id="a")
+    assert fresh.run("%surgery").text == "nothing has changed\n"
+    cell = fresh.run("divide(0)", "surgery", "x = 1", "pass")
     assert "nothing has changed\n" in cell.text
     assert cell.value == "10"
 
@@ -262,18 +283,18 @@ def test_a_thread_in_the_background_goes_on_in_the_new_text(kernel: Kernel) -> N
     assert kernel.run(ended).value == "'new'"
 
 
-def test_another_cell_runs_in_a_subshell_while_one_is_held(kernel: Kernel) -> None:
-    kernel.run(DIVIDE)
-    subshell = kernel.subshell()
+def test_another_cell_runs_in_a_subshell_while_one_is_held(fresh: Kernel) -> None:
+    fresh.run(DIVIDE)
+    subshell = fresh.subshell()
     answered = []
 
     def replace() -> None:
         new = "%%surgery\ndef divide(x):\n    return 'from the subshell'"
-        answered.append(kernel.follow(kernel.send(new, subshell=subshell)))
-        answered.append(kernel.follow(kernel.send("%daifu", subshell=subshell, stdin=False)))
-        kernel.type("pass")
+        answered.append(fresh.follow(fresh.send(new, subshell=subshell)))
+        answered.append(fresh.follow(fresh.send("%daifu", subshell=subshell, stdin=False)))
+        fresh.type("pass")
 
-    cell = kernel.run("divide(0)", replace)
+    cell = fresh.run("divide(0)", replace)
     assert answered[0].text.startswith("replaced divide (1 function)\n")
     assert "hold 1: thread MainThread, ZeroDivisionError" in answered[1].text
     assert (cell.value, cell.error) == ("'from the subshell'", "")
@@ -320,6 +341,54 @@ def test_a_thread_that_crashes_while_no_cell_runs_is_not_held(kernel: Kernel) ->
     go.write_text("now")
     assert done.read_text() == "ZeroDivisionError"
     assert kernel.run("thread.join()").prompts == []
+
+
+def test_surgery_of_a_cell_that_awaits(kernel: Kernel) -> None:
+    text = (
+        "import asyncio\nasync def late(x):\n    await asyncio.sleep(0)\n    return 10 // x\n"
+        "got = [await late(1)]\nfor i in [0, 5]:\n    got.append(await late(i))\nprint(got)\nNone"
+    )
+    cell = kernel.run(
+        text,
+        "surgery late <<END\nasync def late(x):\n    await asyncio.sleep(0)\n    return 10 // (x or 10)\nEND",
+        "patch",
+        "pass",
+    )
+    assert "# a/" not in cell.text
+    assert "\n# -    return 10 // x\n# +    return 10 // (x or 10)\n" in cell.text
+    assert (cell.text[-12:], cell.error) == ("\n[10, 1, 2]\n", "")
+    # The statements of the cell itself are known, too.
+    cell = kernel.run(text.replace("await late(i)", "10 // i"), "goto 8")
+    assert (cell.text[-5:], cell.error) == ("[10]\n", "")
+
+
+def test_a_running_cell_is_paused_from_a_subshell(kernel: Kernel) -> None:
+    subshell = kernel.subshell()
+    loop = "print('begun', flush=True)\nstop, rounds = False, 0\nwhile not stop:\n    rounds += 1\nprint('stopped')"
+    said = []
+
+    def pause() -> None:
+        said.append(kernel.send("%daifu pause", subshell=subshell))
+
+    cell = kernel.run(loop, "stop = True", "pass", seen={"begun": pause})
+    assert cell.text.endswith("stopped\n")
+    assert kernel.run("%daifu pause").text.startswith("UsageError: daifu: this is the main thread")
+
+
+def test_an_interrupt_is_held_if_asked_for(kernel: Kernel) -> None:
+    kernel.run("import daifu_bc\ndaifu_bc.configure(hold_keyboard_interrupt=True)")
+    loop = "print('begun', flush=True)\nstop = False\nwhile not stop:\n    pass\nprint('stopped')"
+    # It may have been interrupted in what prints.
+    action = "get_ipython().user_ns['stop'] = True"
+    cell = kernel.run(loop, action, "pass", seen={"begun": kernel.interrupt})
+    kernel.run("daifu_bc.configure(hold_keyboard_interrupt=False)")
+    assert "KeyboardInterrupt" in cell.text
+    assert (cell.text[-8:], cell.error) == ("stopped\n", "")
+
+
+def test_the_kernel_outlives_the_word_exit(kernel: Kernel) -> None:
+    assert kernel.run("1 // 0", "exit").error == "SystemExit"
+    assert kernel.run("1 + 1").value == "2"
 
 
 @pytest.mark.terminal

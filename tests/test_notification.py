@@ -19,7 +19,7 @@ import pytest
 
 from daifu_bc import run_options
 from daifu_bc.errors import UsageError
-from daifu_bc.recovery import notification
+from daifu_bc.recovery import delivery, journal, notification
 from tests.attaching import LIMIT, Programs
 from tests.playing import play
 
@@ -398,6 +398,29 @@ def test_a_slow_command_is_not_waited_for(tmp_path: Path) -> None:
     assert [message["event"] for message in messages(tmp_path / "told", 2)] == ["held", "resumed"]
 
 
+def test_the_rest_is_not_delivered_for_ever(tmp_path: Path) -> None:
+    """Long after the run has ended, what has piled up before a slow command is only written down."""
+    jobs = delivery.Jobs()
+    for number in (1, 2, 3):
+        jobs.waiting.put(
+            {
+                "command": f"echo {number} >> told",
+                "address": "",
+                "folder": str(tmp_path),
+                "place": {"hold": number},
+                "message": {"event": "held", "pid": 17},
+            }
+        )
+    jobs.waiting.put(None)
+    jobs.ended = time.monotonic() - 1e6
+    jobs.deliver()
+    assert not (tmp_path / "told").exists()
+    entries = [json.loads(line) for line in Path(journal.path()).read_text().splitlines()]
+    assert [(one["pid"], one["hold"], one["outcome"]) for one in entries] == [
+        (17, number, "held: the run has ended too long ago") for number in (1, 2, 3)
+    ]
+
+
 # -- what the program may be -------------------------------------------------------------------------------------
 
 ALONE = """
@@ -547,3 +570,8 @@ def test_a_process_cannot_be_started(tmp_path: Path) -> None:
     assert (ended.stdout, ended.returncode) == ("ends\n", 0)
     assert ended.stderr.count("nobody is told of hold 1 (FileNotFoundError: ") == 1
     assert not_told(tmp_path) == ["held: FileNotFoundError", "resumed: FileNotFoundError"]
+    ended = play(
+        tmp_path, program.replace("/no/shell", "/bin/false"), "skip", **here(tmp_path, DAIFU_NOTIFY=APPEND)
+    )
+    assert (ended.stdout, ended.returncode) == ("ends\n", 0)
+    assert ended.stderr.count("nobody is told of hold 1 (OSError: /bin/false has failed)") == 1

@@ -185,7 +185,7 @@ def test_a_signal_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
     ended = subprocess.run(
         ["/bin/sh", "-c", 'trap "" USR1; exec "$@"', "sh", *command],
         cwd=tmp_path,
-        env={"PYTHONPATH": str(ROOT)},
+        env={"PYTHONPATH": str(ROOT), "DAIFU_ATTACH": "0"},
         capture_output=True,
         text=True,
         timeout=TIMEOUT_SECONDS,

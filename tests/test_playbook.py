@@ -105,6 +105,9 @@ def test_a_verb_that_is_refused(err: io.StringIO) -> None:
         ("action <<END\nx = 1\n  y = 2\nEND\npass", ["f:3: this is no Python (unexpected indent): y = 2"]),
         ("pass\naction <<END\nx = 1", ["f:2: the here-document has no closing line END"]),
         ("pass\n# then\nskip", ["f:3: this is never reached, `pass` in line 1 ends the hold"]),
+        ("repeat -1\npass", ["f:1: `repeat` takes how many holds the block answers, not '-1'; alone, it"]),
+        ("repeat five\npass", ["f:1: `repeat` takes how many holds the block answers, not 'five'"]),
+        ("pass\n---\nrepeat 1.5\npass", ["f:3: `repeat` takes how many holds the block answers, not '1.5'"]),
         ("pass\n---\n---\nskip", ["f:1: the block after this line is empty"]),
         ("goto\n---\nexit 999\n", ["f:1: `goto` needs", "f:3: `exit` needs an exit code"]),
         (
@@ -122,6 +125,12 @@ def test_mistakes_are_told_at_once_with_their_lines(text: str, mistakes: list[st
     assert len(lines) == len(mistakes)
     for line, mistake in zip(lines, mistakes, strict=True):
         assert line.startswith(mistake)
+
+
+def test_python_that_begins_like_repeat_is_python() -> None:
+    for text in ("repeat = -1", "repeat(5)", "repeat - 1", "repeat [1]"):
+        (block,) = parse_playbook(f"{text}\npass").blocks
+        assert [command.text for command in block] == [text, "pass"]
 
 
 def test_separators_at_the_ends_make_no_blocks() -> None:

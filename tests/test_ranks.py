@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from daifu_bc.integrations.ranks import ranks
+from daifu_bc.recovery.ranks import ranks
+from tests.attaching import Held, Programs
 from tests.running import run
+from tests.scenarios import ranks as scenario
 
 CRASHES = "print([][0])\n"
 TIMED = """
@@ -48,7 +50,6 @@ def test_how_long_the_others_wait(tmp_path: Path) -> None:
 
 
 def test_what_they_have_in_common(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torch.distributed", None)
     for name, value in {
         "RANK": "1",
         "WORLD_SIZE": "2",
@@ -57,6 +58,60 @@ def test_what_they_have_in_common(monkeypatch: pytest.MonkeyPatch) -> None:
     }.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
-    found = ranks()
-    assert found is not None
-    assert (found.rank, found.size, found.group, found.patience) == (1, 2, ":node:29500", None)
+    assert ranks() == (1, 2, ":node:29500")
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Iterator[Programs]:
+    (tmp_path / "runtime").mkdir(mode=0o700)
+    (tmp_path / "meeting").mkdir()
+    started = Programs(tmp_path, tmp_path / "runtime")
+    yield started
+    started.close()
+
+
+def start(programs: Programs, program: str) -> list[Held]:
+    """Start all ranks."""
+    return [
+        programs.start(
+            program,
+            RANK=str(rank),
+            WORLD_SIZE=str(scenario.SIZE),
+            MASTER_ADDR="localhost",
+            MASTER_PORT="29500",
+            MEETING=str(programs.folder / "meeting"),
+        )
+        for rank in range(scenario.SIZE)
+    ]
+
+
+def check(ranks: list[Held]) -> None:
+    """See that every rank has done everything once."""
+    for rank, held in enumerate(ranks):
+        out, err, code = held.end()
+        assert (out, code) == (scenario.expected(rank), 0), err
+
+
+def test_the_others_wait_for_one_that_is_held(programs: Programs) -> None:
+    ranks = start(programs, scenario.ONE_FAILS)
+    pid = ranks[1].held()
+    assert "\nRanks: rank 1 of 3;" in ranks[1].err
+    assert programs.daifu("do", str(pid), "scales += [5, 6]", "pass").returncode == 0
+    check(ranks)
+
+
+def test_one_fix_for_all(programs: Programs) -> None:
+    ranks = start(programs, scenario.ALL_FAIL)
+    pids = [held.held() for held in ranks]
+    (programs.folder / "program.py").write_text(scenario.ALL_FAIL.replace("scale[step]", "scales[step]"))
+    done = programs.daifu("do", "--ranks", str(pids[0]), "surgery", "pass")
+    assert done.returncode == 0, done.stderr
+    assert [f"rank {rank} (process {pid}):" in done.stdout for rank, pid in enumerate(pids)] == [True] * 3
+    check(ranks)
+
+
+def test_a_run_on_its_own_has_no_ranks(programs: Programs) -> None:
+    pid = programs.start().held()
+    done = programs.daifu("do", "--ranks", str(pid), "pass")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"process {pid} is none of several ranks" in done.stderr

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ import pexpect
 import pytest
 
 from tests.at_terminal import starting
+from tests.attaching import CRASHES, Programs
 from tests.running import ROOT, Ended, run
 
 #: Fails a number of times for each batch, then loads it.
@@ -43,6 +47,14 @@ times = 2
 wait = 0.01
 factor = 2
 """
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Iterator[Programs]:
+    with tempfile.TemporaryDirectory(prefix="daifu") as runtime:
+        made = Programs(tmp_path, Path(runtime))
+        yield made
+        made.close()
 
 
 def journal(folder: Path, **wanted: object) -> list[dict[str, Any]]:
@@ -371,8 +383,22 @@ def test_a_thread_that_waits(tmp_path: Path) -> None:
         "print(work())",
         "thread = threading.Thread(target=lambda: print(work()))\nthread.start()\nthread.join()\nprint('on')",
     )
-    ended = ruled(tmp_path, program, LONG, playbook="return 5\n---\npass\n")
+    ended = ruled(tmp_path, program, LONG, playbook="return 5\n")
     assert ended.stdout == "finally\n5\non\n", ended.stderr
+
+
+def test_a_wait_is_ended_from_another_terminal(programs: Programs) -> None:
+    (programs.folder / "rules.toml").write_text(f"[[on]]\n{LONG}\n")
+    run = programs.start(CRASHES, "--policy", "rules.toml")
+    run.wait_until(re.compile("it waits 100 s"))
+    pid = str(run.process.pid)
+    assert "not by anybody who can be reached" in programs.daifu("do", pid, "return").stderr
+    ended = programs.daifu("pause", pid)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.startswith("It is held already: ZeroDivisionError")
+    ended = programs.daifu("do", pid, "return")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert run.end()[::2] == ("ends\n", 0)
 
 
 # -- mistakes ----------------------------------------------------------------------------------------------------------
@@ -528,6 +554,7 @@ def test_what_runs_anew_gives_other_values(tmp_path: Path) -> None:
         assert "daifu rule rules.toml#1: 2 times in a row have not helped; it is not done." in ended.stderr
 
 
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_ctrl_c_in_a_wait_leads_to_the_prompt(tmp_path: Path) -> None:
     with starting(tmp_path, "dumb") as start:
         (tmp_path / "rules.toml").write_text(f"[[on]]\n{LONG}\n")
@@ -540,3 +567,141 @@ def test_ctrl_c_in_a_wait_leads_to_the_prompt(tmp_path: Path) -> None:
         child.expect(pexpect.EOF)
         child.wait()
         assert child.exitstatus == 0
+
+
+def test_people_are_waited_for_as_long_as_a_rule_says(programs: Programs) -> None:
+    (programs.folder / "rules.toml").write_text('[[on]]\ndo = "hold"\nlimit = 4000\n')
+    run = programs.start(CRASHES, "--policy", "rules.toml")
+    client = programs.client(run.held())
+    assert 3600 < client.call("status")["result"]["seconds_left"] <= 4000
+    assert client.call("do", words="return")["result"]["decided"] is True
+    assert run.end()[::2] == ("ends\n", 0)
+    (programs.folder / "rules.toml").write_text('[[on]]\ndo = "hold"\nlimit = 0.2\n')
+    run = programs.start(CRASHES, "--policy", "rules.toml")
+    out, err, code = run.end()
+    assert (out, code) == ("", 1)
+    assert "nobody has come for 0.2 s" in err
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@pytest.mark.parametrize("do", ["words", "a function"])
+def test_ctrl_c_in_what_it_does_leads_to_the_prompt(tmp_path: Path, do: str) -> None:
+    """And not to the next rule."""
+    forever = "print('be' + 'gun', file=sys.__stderr__)\nwhile True: pass"
+    if do == "words":
+        rule = f"daifu_bc.on(do='''action <<END\n{forever}\nEND\nskip''')\n"
+    else:
+        rule = f"@daifu_bc.on()\ndef rule(hold):\n    {forever.replace(chr(10), chr(10) + '    ')}\n"
+    with starting(tmp_path, "dumb") as start:
+        program = f"import daifu_bc, sys\n{rule}daifu_bc.on(do='skip')\nopen('/no/such/file')\n"
+        child = start(program)
+        child.expect("begun")
+        child.sendintr()
+        child.expect("it was interrupted, and it leaves the hold")
+        child.expect("daifu> ")
+        child.sendline("exit 3")
+        child.expect(pexpect.EOF)
+        child.wait()
+        assert child.exitstatus == 3
+
+
+def test_a_signal_in_what_it_does_ends_the_program(tmp_path: Path) -> None:
+    """Whether it decides or not; nobody is there who could be asked."""
+    for do in ("return 5", "x = 1 / 0\nreturn 5"):
+        program = WAITING.format(
+            send=f"import daifu_bc\ndaifu_bc.on(do='''os.kill(os.getpid(), signal.SIGTERM)\n{do}''')"
+        )
+        ended = run(tmp_path, program)
+        assert (ended.stdout, ended.code) == ("finally\n", 7), ended.stderr
+
+
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@pytest.mark.parametrize("terminal", ["dumb", "comfortable"])
+def test_the_person_is_waited_for_as_long_as_a_rule_says(tmp_path: Path, terminal: str) -> None:
+    (tmp_path / "rules.toml").write_text('[[on]]\ndo = "hold"\nlimit = 0.5\n')
+    with starting(tmp_path, terminal) as start:
+        child = start("open('/no/such/file')\n", "--policy", "rules.toml")
+        child.expect("daifu>")
+        child.expect(r"daifu_bc: hold 1: nobody has come for 0.5 s; FileNotFoundError goes on\.")
+        child.expect(pexpect.EOF)
+        child.wait()
+        assert child.exitstatus == 1
+
+
+FAILS = """
+import asyncio, multiprocessing, sys, threading
+import daifu_bc
+daifu_bc.on(OSError, where="{where}", do="retry", times=2, wait=0.001)
+class Failing:
+    def __init__(self): self.left = 2
+    def get(self):
+        if self.left:
+            self.left -= 1
+            raise OSError('away')
+        return 'got'
+"""
+FORMS = {
+    "a coroutine": """
+async def get(source):
+    await asyncio.sleep(0)
+    return source.get()
+async def work(source):
+    value = await get(source)
+    return value
+async def main():
+    return await asyncio.gather(work(Failing()), work(Failing()))
+print(asyncio.run(main()))
+""",
+    "a generator": """
+def work():
+    for source in (Failing(), Failing()):
+        value = source.get()
+        yield value
+print(list(work()))
+""",
+    "a module": """
+found = []
+for source in (Failing(), Failing()):
+    found.append(source.get())
+print(found)
+""",
+    "threads": """
+found = []
+def work():
+    value = source().get()
+    found.append(value)
+sources = [Failing() for _ in range(6)]
+def source():
+    return own.source
+own = threading.local()
+def begin(number):
+    own.source = sources[number]
+    work()
+threads = [threading.Thread(target=begin, args=(number,)) for number in range(6)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(found[4:])
+""",
+    "a forked process": """
+def work(found):
+    source = Failing()
+    value = source.get()
+    found.put(value)
+context = multiprocessing.get_context('fork')
+queue = context.Queue()
+processes = [context.Process(target=work, args=(queue,)) for _ in range(2)]
+for process in processes: process.start()
+print([queue.get(timeout=20) for process in processes])
+for process in processes: process.join()
+""",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_in_all_kinds_of_frames(tmp_path: Path, form: str) -> None:
+    where = "<module>" if form == "a module" else "work"
+    ended = run(tmp_path, FAILS.format(where=where) + FORMS[form])
+    assert ended.stdout == "['got', 'got']\n", ended.stderr
+    assert ended.code == 0
+    again = 12 if form == "threads" else 4
+    assert len(journal(tmp_path, outcome="done", rule="program.py:4")) == again

@@ -332,6 +332,21 @@ def test_no_value_is_written_down(programs: Programs, tmp_path: Path) -> None:
         assert "Doe" not in text
 
 
+def test_values_are_written_down_if_that_is_asked_for(tmp_path: Path) -> None:
+    odd = "class Odd:\n    def __repr__(self):\n        raise LookupError\n"
+    program = odd + CRASHES.replace("by)", "by, odd)").replace("// by", "// (by + bool(odd) - 1)").replace(
+        "(0)", "(0, Odd())"
+    )
+    ended = play(tmp_path, program, "return 7", DAIFU_JOURNAL="journal", DAIFU_JOURNAL_VALUES="1")
+    assert (ended.stdout, ended.returncode) == ("7\n", 0)
+    held, values, *_ = entries(tmp_path / "journal")
+    assert held["text"].endswith("by zero")
+    assert values["event"] == "values"
+    assert values["values"] == "by = 0\nodd = <the repr of this Odd raised LookupError>"
+    log = python(tmp_path, ["-m", "daifu_bc", "log", "journal"]).stdout.splitlines()
+    assert log[2:4] == ["      | by = 0", "      | odd = <the repr of this Odd raised LookupError>"]
+
+
 def test_an_internal_error_is_written_down_without_values(tmp_path: Path) -> None:
     for asked, outcome in ("0", "LookupError"), ("1", f"LookupError: {SECRET}"):
         os.environ["DAIFU_JOURNAL_VALUES"] = asked

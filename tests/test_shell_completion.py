@@ -20,7 +20,7 @@ from daifu_bc.install.options import OPTIONS
 from tests.running import ROOT
 
 FLAGS = {*(f"--{option.name}" for option in OPTIONS), "--scope", "--help"}
-COMMANDS = {"run", *cli._FOR_HELD_RUNS, "log", "demo", "completion", "help"}
+COMMANDS = {"run", *cli._FOR_RUNS, "log", "demo", "completion", "help"}
 #: Those that are not there on every machine.
 SHELLS = [shell for shell in ("bash", "zsh", "fish") if shutil.which(shell)]
 BASH = """

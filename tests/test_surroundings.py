@@ -100,7 +100,7 @@ def test_a_standard_error_that_takes_nothing(way: str, tmp_path: Path) -> None:
         ended = subprocess.run(
             [sys.executable, "-m", "daifu_bc", "run", "--playbook", "playbook", "program.py"],
             cwd=tmp_path,
-            env={"PYTHONPATH": str(ROOT), "HOME": str(tmp_path)},
+            env={"PYTHONPATH": str(ROOT), "HOME": str(tmp_path), "DAIFU_ATTACH": "0"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=stderr,

@@ -14,7 +14,8 @@ import pytest
 
 from daifu_bc.frontends import terminal
 from daifu_bc.frontends.reader import TerminalGoneError
-from daifu_bc.frontends.terminal import parse_typed, style, unfinished
+from daifu_bc.frontends.terminal import style
+from daifu_bc.frontends.typed import parse_typed, unfinished
 from tests.fake_hold import make
 
 START = """
@@ -448,8 +449,8 @@ class Keys:
 
 def test_a_comfortable_prompt_that_fails_gives_way_to_the_plain_one(monkeypatch: pytest.MonkeyPatch) -> None:
     broken, plain = Keys("x = 1", RuntimeError), Keys(KeyboardInterrupt, "", "pass")
-    monkeypatch.setattr(terminal, "make_reader", lambda hold: broken)
-    monkeypatch.setattr(terminal, "PlainReader", lambda: plain)
+    monkeypatch.setattr(terminal, "make_reader", lambda *_: broken)
+    monkeypatch.setattr(terminal, "PlainReader", lambda _wait: plain)
     monkeypatch.setattr(terminal, "writer", lambda: lambda text, ours: None)
     hold = make()
     terminal.answer(hold)
@@ -459,7 +460,7 @@ def test_a_comfortable_prompt_that_fails_gives_way_to_the_plain_one(monkeypatch:
 
 
 def test_a_terminal_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(terminal, "make_reader", lambda hold: Keys(EOFError, TerminalGoneError))
+    monkeypatch.setattr(terminal, "make_reader", lambda *_: Keys(EOFError, TerminalGoneError))
     monkeypatch.setattr(terminal, "writer", lambda: lambda text, ours: None)
     hold = make()
     terminal.answer(hold)

@@ -458,7 +458,7 @@ def test_a_forked_child_whose_library_is_vaccinated_asks_once_whether_anybody_an
     )
     ended = subprocess.run(
         [sys.executable, "-X", "faulthandler", "-X", "frozen_modules=off", str(program)],
-        env={"PYTHONPATH": str(Path(__file__).parent.parent), "PATH": ""},
+        env={"PYTHONPATH": str(Path(__file__).parent.parent), "PATH": "", "DAIFU_ATTACH": "0"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

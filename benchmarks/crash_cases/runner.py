@@ -139,7 +139,7 @@ def _environment(more: dict[str, str], faults: Sequence[str]) -> dict[str, str]:
     path = [*(str(LIBRARIES / name) for name in faults), str(LIBRARIES), str(ROOT)]
     own = {"PYTHONPATH": os.pathsep.join(path), "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     # More threads than one add in another order now and then.
-    return kept | own | {"OMP_NUM_THREADS": "1"} | more
+    return kept | own | {"OMP_NUM_THREADS": "1", "DAIFU_ATTACH": "0"} | more
 
 
 @contextlib.contextmanager

@@ -45,7 +45,8 @@ def measured(measure: str, name: str, *, quick: bool) -> list[Figure]:
     done = subprocess.run(
         [*command, *(["--quick"] if quick else [])],
         cwd=FOLDER.parent,
-        env={key: value for key, value in os.environ.items() if not key.startswith("DAIFU")},
+        env={key: value for key, value in os.environ.items() if not key.startswith("DAIFU")}
+        | {"DAIFU_ATTACH": "0"},
         stdout=subprocess.PIPE,
         text=True,
         check=True,

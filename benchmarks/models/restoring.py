@@ -82,7 +82,9 @@ class Runs:
 
     def _run(self, command: list[str], code: int, **variables: str) -> float:
         """Run it to its end; when it was started."""
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("DAIFU")}
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("DAIFU")} | {
+            "DAIFU_ATTACH": "0"
+        }
         started = time.monotonic()
         done = subprocess.run(
             [sys.executable, "-m", *command],

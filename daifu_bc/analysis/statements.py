@@ -75,12 +75,17 @@ def parse(code: CodeType) -> ast.Module | None:
     # Text that was changed since, or is another program's: only what compiles to this very code is its source.
     text = "\n".join(lines)
     wanted = place_of(code)
-    try:
-        for flags in {0: True, code.co_flags & FUTURES: True}:
-            if wanted in compiled(text, code.co_filename, flags).places:
-                return tree_of(text)
-    except (SyntaxError, ValueError, RecursionError):
-        pass
+    futures = code.co_flags & FUTURES
+    for awaits in (0, ast.PyCF_ALLOW_TOP_LEVEL_AWAIT):  # as a notebook's cells may
+        try:
+            for flags in {0: True, futures: True}:
+                if wanted in compiled(text, code.co_filename, flags | awaits).places:
+                    return tree_of(text)
+            return None
+        except SyntaxError:
+            continue
+        except (ValueError, RecursionError):
+            return None
     return None
 
 

@@ -10,7 +10,7 @@ import re
 import time
 
 from daifu_bc.errors import DaifuError
-from daifu_bc.frontends import deciding, editing, looking, render, switching
+from daifu_bc.frontends import deciding, editing, listening, looking, render, switching
 from daifu_bc.frontends.script import Command, ScriptError, parse, without_here_document
 from daifu_bc.frontends.values import printable
 from daifu_bc.frontends.word import Answer, Request, Word
@@ -40,7 +40,15 @@ HELP = Word(
 )
 
 #: Every word, in the order in which they are listed.
-TABLE = (*deciding.WORDS[:-1], *editing.WORDS, *looking.WORDS, *switching.WORDS, HELP, deciding.WORDS[-1])
+TABLE = (
+    *deciding.WORDS[:-1],
+    *editing.WORDS,
+    *looking.WORDS,
+    *switching.WORDS,
+    *listening.WORDS,
+    HELP,
+    deciding.WORDS[-1],
+)
 NAMES = {name: word for word in TABLE for name in word.names}
 ACTION = NAMES["action"]
 SURGERY = NAMES["surgery"]
@@ -106,7 +114,7 @@ def check(command: Command) -> Word:
 def run_command(hold: HoldLike, command: Command) -> Answer:
     """Run one command against a hold. Whatever goes wrong is an answer; what may change something is journalled."""
     word, request = read(command)
-    began = hold.asked = time.time()
+    began = hold.asked = time.monotonic()
     sections = open_sections()
     answer, outcome = _run(hold, word, request)
     close_to(sections)
@@ -116,7 +124,7 @@ def run_command(hold: HoldLike, command: Command) -> Answer:
             hold,
             word.name,
             code=answer.code or "\n".join(part for part in (request.argument, request.body) if part),
-            seconds=None if decided else time.time() - began,
+            seconds=None if decided else time.monotonic() - began,
             outcome=outcome,
         )
     return _completed(hold, word, request, answer)

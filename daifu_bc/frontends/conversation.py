@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import select
 import sys
 from typing import Final
 
@@ -10,12 +12,15 @@ from daifu_bc.frontends.commands import ACTION, read
 from daifu_bc.frontends.connection import AnsweredNoError, Connection, GoneError
 from daifu_bc.frontends.log import duration
 from daifu_bc.frontends.protocol import Object
-from daifu_bc.frontends.reader import Reader, TerminalGoneError
+from daifu_bc.frontends.reader import BrokenOffError, Reader, TerminalGoneError
 from daifu_bc.frontends.script import Command
-from daifu_bc.frontends.terminal import WELCOME, Writer, make_reader, read_text, writer
+from daifu_bc.frontends.terminal import TAKE, WELCOME, Writer, make_reader, writer
+from daifu_bc.frontends.typed import read_text
 
 #: Seconds that the Tab key waits for a run that may be busy.
 _PATIENCE: Final = 2.0
+#: How often Ctrl-C interrupts what runs; once more leaves it alone.
+_PATIENT: Final = 2
 _LEFT = "Detached. `daifu attach` comes back."
 
 
@@ -46,16 +51,29 @@ class Conversation:
         self._hold = 0
         #: Whether the hold has been decided that was seen last.
         self._decided = False
+        #: Whether the run has closed the connection.
+        self._gone = False
+        #: Whether what an action prints has come to the end of a line.
+        self._line_ended = True
 
     def run(self) -> int:
         """Ask the person until the run goes on, or the person has enough; the exit code."""
-        reader: Reader = make_reader(self._offers) if sys.stdin.isatty() else LineReader()
+        reader: Reader = make_reader(self._offers, self._wait) if sys.stdin.isatty() else LineReader()
         try:
             self._begin()
+            begun = ""
             while True:
+                self._listen()
+                if self._gone:
+                    raise GoneError
                 try:
-                    text = read_text(reader)
+                    text = read_text(reader, begun)
+                    begun = ""
+                except BrokenOffError as broken:
+                    begun = broken.begun
+                    continue
                 except KeyboardInterrupt:
+                    begun = ""
                     continue
                 except (EOFError, TerminalGoneError):
                     text = "detach"
@@ -64,7 +82,6 @@ class Conversation:
                     return 0
                 if text.strip():
                     self._say(text)
-                self._listen()
         except GoneError:
             self._write("The run goes on." if self._decided else "The run is not there any more.", True)
             return 0 if self._decided else 1
@@ -91,11 +108,11 @@ class Conversation:
 
     def _say(self, text: str) -> None:
         try:
-            if text.strip() == "take":
+            if text.strip() == TAKE:
                 self._connection.ask("take")
                 self._write("You act now.", True)
                 return
-            result = self._connection.ask("do", words=text, hold=self._hold)
+            result = self._do(text)
         except AnsweredNoError as error:
             self._write(f"{error}.", True)
             if error.code == protocol.OTHER_HOLD:
@@ -106,8 +123,46 @@ class Conversation:
         if result["over"]:
             self._until_asked()
 
+    def _do(self, text: str) -> Object:
+        """Have words run; Ctrl-C interrupts what they do, and leaves it alone if that does not help."""
+        with self._connection.interruptible():
+            number = self._connection.send("do", words=text, hold=self._hold, stream=True)
+            for _ in range(_PATIENT):
+                try:
+                    return self._connection.result(number, printed=self._print)
+                except KeyboardInterrupt:
+                    self._connection.send("interrupt")
+            return self._connection.result(number, printed=self._print)
+
+    def _print(self, text: str) -> None:
+        """Show what an action prints while it runs."""
+        self._line_ended = text.endswith("\n")
+        if sys.__stderr__ is not None:
+            with contextlib.suppress(OSError, ValueError):
+                sys.__stderr__.write(text)
+                sys.__stderr__.flush()
+
+    def _wait(self, descriptor: int) -> None:
+        """Wait until something has been typed; what the run tells meanwhile breaks the prompt off."""
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        poll.register(self._connection, select.POLLIN)
+        while not self._connection.notices:
+            ready = [number for number, _ in poll.poll()]
+            if self._connection.fileno() in ready:
+                try:
+                    self._connection.take_in()
+                except GoneError:
+                    self._gone = True
+                    raise BrokenOffError from None
+            elif descriptor in ready:
+                return
+        raise BrokenOffError
+
     def _take_in(self, result: Object, *, ours: bool) -> None:
         self._decided = result["decided"]
+        if not self._line_ended:
+            self._print("\n")
         if result["text"]:
             self._write(result["text"], ours)
 
@@ -133,6 +188,10 @@ class Conversation:
                 self._take_in(parameters, ours=False)
                 self._hold = parameters["hold"]
                 return bool(parameters["over"])
+            case "output":
+                self._print(parameters["text"])
+            case "news":
+                self._write(str(parameters["text"]), True)
             case "taken":
                 self._write("Another client has taken over; `take` takes it back.", True)
             case "over" if parameters["hold"] not in (over, self._hold):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import os
 import threading
-import tokenize
 from collections.abc import Callable
 
 from daifu_bc.errors import DaifuError
@@ -18,10 +17,10 @@ from daifu_bc.frontends.word import (
     Word,
     check_python,
     no_body,
-    refuse,
     takes_nothing,
     whole_number,
 )
+from daifu_bc.recovery import files
 from daifu_bc.recovery.interface import HoldLike
 from daifu_bc.recovery.turns import turns
 
@@ -111,12 +110,7 @@ def _action(hold: HoldLike, request: Request) -> Answer:
         return run_code(hold, request.body)
     if request.argument.startswith("@"):
         path = os.path.expanduser(request.argument[1:].strip())
-        try:
-            with tokenize.open(path) as file:
-                source = file.read()
-        except (OSError, SyntaxError, UnicodeDecodeError, ValueError) as error:
-            raise refuse(f"cannot read {path}: {error}") from None
-        return run_code(hold, source, os.path.abspath(path))
+        return run_code(hold, files.read(path), os.path.abspath(path))
     return run_code(hold, request.argument)
 
 

@@ -69,7 +69,7 @@ def _operate(hold: HoldLike, request: Request) -> str:
     if request.body is not None:
         return hold.surgery(name=target, source=request.body, check=check)
     path = os.path.expanduser(target)
-    if not os.path.isfile(path):
+    if not os.path.exists(path):
         raise refuse(
             f"there is no file {path}",
             "To give a new definition of a function, write `surgery NAME <<END`, the definition, and a line END.",

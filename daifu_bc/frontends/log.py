@@ -53,7 +53,7 @@ def _readable(facts: dict[str, Any]) -> str:
     if "hold" in facts:
         head.append(f"hold {facts.pop('hold')}")
     head.append(event)
-    what, code = facts.pop("what", None), facts.pop("code", None)
+    what, code, values = (facts.pop(name, None) for name in ("what", "code", "values"))
     if event == "held" and what:
         head.append(str(what))
     head += _place(facts)
@@ -67,8 +67,8 @@ def _readable(facts: dict[str, Any]) -> str:
         head.append(f"- {outcome}")
     head += [f"{name}={value}" for name, value in facts.items()]
     lines = [printable(" ".join(head))]
-    if code:
-        lines += [f"      | {printable(part)}" for part in str(code).splitlines()]
+    for text in (code, values):
+        lines += [f"      | {printable(part)}" for part in str(text or "").splitlines()]
     return "\n".join(lines)
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from daifu_bc.frontends import switching, terminal
 from daifu_bc.frontends.reader import TerminalGoneError
+from daifu_bc.frontends.typed import read_text
 from daifu_bc.frontends.values import printable
 from daifu_bc.recovery import journal, signals
 from daifu_bc.recovery.interface import HoldLike, Responder
@@ -97,7 +98,7 @@ def _ask(hold: HoldLike) -> None:
                         write(printable(text), True)
                     waits = True
                     with signals.person_is_waited_for(), Interruptible():
-                        text = terminal.read_text(reader)
+                        text = read_text(reader)
                     waits, patience = False, True
                     terminal.run_text(hold, text, write)
                 except KeyboardInterrupt:
@@ -156,7 +157,7 @@ def wait_for_threads(cells: Container[int]) -> None:
     def none_is_left(places: Sequence[Place]) -> bool:
         return not any(place.asks and place.ident not in cells for place in places)
 
-    while _kernels and not none_is_left(turns.places()):
+    while not none_is_left(turns.places()):
         try:
             turns.wait_until(none_is_left)
         except KeyboardInterrupt:  # it is meant for what waits

@@ -6,6 +6,7 @@ import threading
 from types import FunctionType
 from typing import Any, Final
 
+from daifu_bc.analysis import filters
 from daifu_bc.frontends import notebook
 from daifu_bc.frontends.magics import Magics
 from daifu_bc.install import importer, settings
@@ -46,6 +47,8 @@ class Extension:
             notebook.use(kernel)
             policy.set_responder_factory("notebook", notebook.responder)
             policy.set_notebook(self._takes_input)
+        else:
+            policy.set_terminal_free(lambda: bool(self._running))
         self.shell.events.register("pre_execute", self._cell_begins)
         self.shell.events.register("post_execute", self._cell_ends)
         self.magics.register()
@@ -67,6 +70,7 @@ class Extension:
         self.shell.events.unregister("post_execute", self._cell_ends)
         notebook.use(None)
         policy.set_notebook(None)
+        policy.set_terminal_free(None)
         if self._vaccinates:
             importer.leave(self.scope)
             put_back([*self._defined(), *loaded_functions(self.scope)])
@@ -88,14 +92,19 @@ class Extension:
         own = threading.get_ident()
         self._running[own] = self._running.get(own, 0) + 1
         policy.ask_anew()
+        if filters.wants_keyboard_interrupt():
+            from daifu_bc.install import ctrl_c  # it brings the engine along
+
+            ctrl_c.take_over()  # the kernel puts the interpreter's handler in before each cell
 
     def _cell_ends(self) -> None:
         own = threading.get_ident()
         left = self._running.get(own, 1) - 1
         if left <= 0:
-            # An input line without its cell is not shown.
+            # An input line without its cell is not shown; at a terminal the shell's own line would be in the way.
             notebook.wait_for_threads(self._running)
             self._running.pop(own, None)
+            policy.ask_anew()
         else:
             self._running[own] = left
 

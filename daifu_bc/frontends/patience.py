@@ -18,7 +18,7 @@ PATIENCE = 30.0
 def report_in_time(hold: HoldLike) -> str:
     """Return the report; a repr that takes for ever is interrupted, as there is nobody who would do it."""
     try:
-        with _interrupted_after(PATIENCE):
+        with interrupted_after(PATIENCE):
             return render.report(hold)
     except KeyboardInterrupt:
         left_out = f"(The rest of the report is left out: it took more than {PATIENCE:g} seconds.)"
@@ -26,7 +26,12 @@ def report_in_time(hold: HoldLike) -> str:
 
 
 @contextlib.contextmanager
-def _interrupted_after(seconds: float) -> Iterator[None]:
+def interrupted_after(seconds: float) -> Iterator[None]:
+    """Have code of the program's interrupted that takes longer.
+
+    Raises:
+        KeyboardInterrupt: it was.
+    """
     timer = threading.Timer(seconds, signals.interrupt, (threading.get_ident(),))
     timer.daemon = True
     timer.name = "daifu report"

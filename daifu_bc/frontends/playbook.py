@@ -32,6 +32,8 @@ from daifu_bc.recovery.turns import turns
 
 #: The line at the beginning of a block that answers several holds.
 REPEAT = re.compile(r"repeat(?:\s+(\d+))?")
+#: What is meant as one, and is none: `repeat -1`, `repeat five`.
+_WRONG_REPEAT = re.compile(r"repeat\s+([+-]?[\w.]+)")
 
 
 class PlaybookError(UsageError):
@@ -188,6 +190,13 @@ def _mistakes(block: Sequence[Command], name: str) -> list[str]:
     for number, command in enumerate(block):
         if REPEAT.fullmatch(command.text):
             found.append(f"{name}:{command.line}: `{command.text}` stands at the beginning of a block")
+            continue
+        wrong = _WRONG_REPEAT.fullmatch(command.text)
+        if wrong:
+            found.append(
+                f"{name}:{command.line}: `repeat` takes how many holds the block answers, not {wrong[1]!r};"
+                " alone, it answers all that come"
+            )
             continue
         try:
             word = check(command)

@@ -5,10 +5,12 @@ The prompt runs in a thread of its own: the held one may be any thread, and may 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import sys
 import threading
+import time
 from collections.abc import Iterable
 from typing import Literal
 
@@ -23,10 +25,53 @@ from prompt_toolkit.output import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 from daifu_bc.frontends.completion import Offers
-from daifu_bc.frontends.reader import TerminalGoneError
+from daifu_bc.frontends.reader import BrokenOffError, TerminalGoneError, Wait
 from daifu_bc.recovery.private import opened, prepare_state_directory
 
-Ending = Literal["line", "interrupt", "end", "failed"]
+Ending = Literal["line", "interrupt", "end", "broken off", "failed"]
+#: Seconds after which it is looked again for a prompt that is about to begin.
+_PAUSE = 0.005
+
+
+class Results:
+    """How a prompt has ended, for the thread that waits for it.
+
+    Args:
+        with_pipe: whether there is to be a file descriptor to wait for.
+
+    Attributes:
+        descriptor: it can be read when the prompt has ended; -1 if there is none.
+    """
+
+    def __init__(self, *, with_pipe: bool) -> None:
+        self._queue: queue.SimpleQueue[tuple[Ending, str]] = queue.SimpleQueue()
+        self.descriptor = self._end = -1
+        if with_pipe:
+            with contextlib.suppress(OSError):  # none is left: then nothing else is waited for
+                self.descriptor, self._end = os.pipe()
+
+    def put(self, ending: Ending, text: str = "") -> None:
+        """Tell how it has ended."""
+        self._queue.put((ending, text))
+        if self._end >= 0:
+            with contextlib.suppress(OSError):
+                os.write(self._end, b"x")
+
+    @property
+    def any(self) -> bool:
+        """Whether it has ended."""
+        return not self._queue.empty()
+
+    def get(self) -> tuple[Ending, str]:
+        """Wait until it has ended, and return how."""
+        return self._queue.get()
+
+    def close(self) -> None:
+        """Close the file descriptors."""
+        for end in (self.descriptor, self._end):
+            if end >= 0:
+                os.close(end)
+        self.descriptor = self._end = -1
 
 
 class GuardedHistory(FileHistory):
@@ -63,12 +108,21 @@ class HoldCompleter(Completer):
 
 
 class PromptReader:
-    """Reads lines for one hold by prompt_toolkit."""
+    """Reads lines for one hold by prompt_toolkit.
 
-    def __init__(self, offers: Offers, *, colours: bool) -> None:
+    Args:
+        offers: what the Tab key offers.
+        colours: whether there may be some.
+        wait: waits for what is typed; if it is left out, nothing else is waited for.
+    """
+
+    def __init__(self, offers: Offers, *, colours: bool, wait: Wait | None = None) -> None:
         if sys.__stdin__ is None or sys.__stderr__ is None:
             raise TerminalGoneError
         self._completer = HoldCompleter(offers)
+        self._wait_for = wait
+        #: What had been typed when the prompt was broken off.
+        self._begun: Document | None = None
         self._session: PromptSession[str] = PromptSession(
             history=history(),
             completer=self._completer,
@@ -82,16 +136,20 @@ class PromptReader:
 
     def read(self, prompt: str) -> str:
         """Return a line; see `daifu_bc.frontends.reader.Reader`."""
-        results: queue.SimpleQueue[tuple[Ending, str]] = queue.SimpleQueue()
+        results = Results(with_pipe=self._wait_for is not None)
         thread = threading.Thread(target=self._ask, args=(prompt, results), name="daifu prompt", daemon=True)
         try:
             thread.start()
         except RuntimeError as error:  # there is no memory for it; the plain prompt needs none
+            results.close()
             raise OSError(str(error)) from None
         try:
             ending, text = self._wait(results)
         finally:
             self._stop(thread)
+            results.close()
+        if ending == "broken off":
+            raise BrokenOffError
         if ending == "interrupt":
             raise KeyboardInterrupt
         if ending == "end":
@@ -102,38 +160,66 @@ class PromptReader:
             raise OSError(text)
         return text
 
-    def _ask(self, prompt: str, results: queue.SimpleQueue[tuple[Ending, str]]) -> None:
+    def _ask(self, prompt: str, results: Results) -> None:
+        begun, self._begun = self._begun or Document(), None
+        self._session.app.erase_when_done = False
         try:
-            text = self._session.prompt(FormattedText([("bold", prompt)]), handle_sigint=False)
+            text = self._session.prompt(FormattedText([("bold", prompt)]), default=begun, handle_sigint=False)
         except KeyboardInterrupt:
-            results.put(("interrupt", ""))
+            results.put("interrupt")
         except EOFError:
-            results.put(("end", ""))
+            results.put("end")
+        except BrokenOffError:
+            self._begun = self._session.default_buffer.document
+            results.put("broken off")
         # Without prompt_toolkit the plain prompt is still there.
         except BaseException as error:  # noqa: BLE001
-            results.put(("failed", f"{type(error).__name__}: {error}"))
+            results.put("failed", f"{type(error).__name__}: {error}")
         else:
-            results.put(("line", text))
+            results.put("line", text)
 
-    def _wait(self, results: queue.SimpleQueue[tuple[Ending, str]]) -> tuple[Ending, str]:
+    def _wait(self, results: Results) -> tuple[Ending, str]:
         # Not by joining the thread: an interrupted join takes a running thread for ended on some versions.
         while True:
             try:
+                if self._wait_for is not None and results.descriptor >= 0:
+                    self._wait_for(results.descriptor)
                 return results.get()
             except KeyboardInterrupt:  # a signal from outside; Ctrl-C is only a key here
-                self._exit()
+                self._exit(KeyboardInterrupt())
+            except BrokenOffError as error:
+                return self._broken_off(results, error)
 
-    def _exit(self) -> None:
+    def _broken_off(self, results: Results, error: BrokenOffError) -> tuple[Ending, str]:
+        """Take the prompt away; if a line has been typed in this very moment, that one counts."""
+        while True:
+            try:
+                # It may only be about to begin.
+                while not self._exit(error) and not results.any:
+                    time.sleep(_PAUSE)
+                return results.get()
+            except KeyboardInterrupt:
+                continue
+
+    def _exit(self, error: BaseException) -> bool:
+        """End the prompt; whether it was there."""
         application = self._session.app
         loop = application.loop
-        if loop is not None and application.is_running:
-            loop.call_soon_threadsafe(lambda: application.exit(exception=KeyboardInterrupt()))
+        if loop is None or not application.is_running:
+            return False
+
+        def leave() -> None:
+            if application.is_running and not application.is_done:
+                application.erase_when_done = isinstance(error, BrokenOffError)
+                application.exit(exception=error)
+
+        loop.call_soon_threadsafe(leave)
+        return True
 
     def _stop(self, thread: threading.Thread) -> None:
         """End the prompt if a signal's handler raised meanwhile; the terminal is to be left as it was."""
         try:
-            if self._session.app.is_running:
-                self._exit()
+            self._exit(KeyboardInterrupt())
         except Exception:  # noqa: BLE001 - it may have ended in this very moment
             pass
         thread.join(timeout=5)
@@ -141,6 +227,7 @@ class PromptReader:
     def close(self) -> None:
         """Let go of the hold: the prompt's objects refer to each other and may live on for a while."""
         self._completer.offers = None
+        self._wait_for = None
 
 
 def terminal_size() -> Size:

@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import termios
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 CTRL_C = b"\x03"
@@ -20,6 +20,20 @@ class TerminalGoneError(Exception):
     """The terminal was closed; nobody will type any more."""
 
 
+class BrokenOffError(Exception):
+    """The prompt was broken off: something has happened elsewhere.
+
+    Attributes:
+        begun: the lines that had been typed of a text which is not complete.
+    """
+
+    begun = ""
+
+
+#: Waits until a file descriptor can be read; it may raise BrokenOffError.
+Wait = Callable[[int], None]
+
+
 class Reader(Protocol):
     """Reads lines from a person."""
 
@@ -27,6 +41,7 @@ class Reader(Protocol):
         """Return a line.
 
         Raises:
+            BrokenOffError: see there; what has been typed of the line comes back with the next prompt.
             KeyboardInterrupt: Ctrl-C; the line is to be forgotten.
             EOFError: Ctrl-D.
             TerminalGoneError: there is no terminal any more.
@@ -37,13 +52,18 @@ class Reader(Protocol):
 
 
 class PlainReader:
-    """Reads from the process's own stdin, with nothing but what the terminal's driver offers."""
+    """Reads from the process's own stdin, with nothing but what the terminal's driver offers.
 
-    def __init__(self) -> None:
+    Args:
+        wait: waits for what is typed; if it is left out, nothing else is waited for.
+    """
+
+    def __init__(self, wait: Wait | None = None) -> None:
         if sys.__stdin__ is None or sys.__stderr__ is None:
             raise TerminalGoneError
         self._stdin = sys.__stdin__
         self._stderr = sys.__stderr__
+        self._wait = wait
 
     def read(self, prompt: str) -> str:
         """Return a line; see `Reader`."""
@@ -52,7 +72,12 @@ class PlainReader:
             self._stderr.write(prompt)
             self._stderr.flush()
             with line_mode(descriptor):
+                if self._wait is not None:
+                    self._wait(descriptor)
                 line = os.read(descriptor, MOST_BYTES)
+        except BrokenOffError:
+            self._stderr.write("\n")
+            raise
         except OSError as error:  # EIO: the other end of the terminal is closed
             raise TerminalGoneError from error
         if line.endswith(CTRL_C):
@@ -66,7 +91,8 @@ class PlainReader:
         return line.decode(self._stdin.encoding, errors="surrogateescape").rstrip("\r\n")
 
     def close(self) -> None:
-        """Do nothing: nothing of the hold is kept."""
+        """Let go of the hold, which what waits may know."""
+        self._wait = None
 
 
 @contextlib.contextmanager

@@ -7,7 +7,8 @@ import traceback
 from collections.abc import Callable, Iterable, Sequence
 
 from daifu_bc.frontends.values import describe, printable
-from daifu_bc.integrations import ranks
+from daifu_bc.frontends.width import fits, padded, terminal_width, width
+from daifu_bc.integrations import collectives
 from daifu_bc.recovery import cells
 from daifu_bc.recovery.attributes import cause_of, context_of, members_of, suppresses_context, traceback_of
 from daifu_bc.recovery.interface import FrameLike, HoldLike
@@ -33,7 +34,7 @@ def report(hold: HoldLike) -> str:
     first = hold.selected
     title = f"-- daifu: hold {hold.number}, thread {printable(hold.thread_name)} "
     parts = [
-        title.ljust(RULE, "-"),
+        padded(title, min(RULE, terminal_width() or RULE), "-"),
         error(hold.exception),
         "",
         _guarded(lambda: surroundings(first)),
@@ -43,7 +44,7 @@ def report(hold: HoldLike) -> str:
         _guarded(lambda: again(hold)),
         f"Held: {_guarded(lambda: verdict(hold))}",
         f"Next: {_guarded(hold.where_next)}",
-        *(f"Ranks: {text}" for text in [_guarded(ranks.remark)] if text),
+        *(f"Ranks: {text}" for text in [_guarded(collectives.remark)] if text),
     ]
     return "\n".join(part for number, part in enumerate(parts) if part or number in BLANK_PARTS)
 
@@ -160,13 +161,18 @@ def frames(hold: HoldLike, most: int | None = None) -> list[str]:
         (str(number), frame.name, f"{short_path(frame.filename)}:{frame.line}{_notes(frame)}", frame)
         for number, frame in shown[left:]
     ]
-    number_width = max((len(row[0]) for row in rows), default=0)
-    name_width = max((len(row[1]) for row in rows), default=0)
-    lines = [f"  ... {left} more further out, `where` shows them"] if left else []
-    for number, name, where, frame in rows:
-        mark = ">" if frame is hold.selected else " "
-        lines.append(f"{mark} {number:>{number_width}}  {name:<{name_width}}  {where}")
-    return lines
+    most_digits = max((len(row[0]) for row in rows), default=0)
+    most_columns = max((width(row[1]) for row in rows), default=0)
+    heads = [
+        f"{'>' if frame is hold.selected else ' '} {number:>{most_digits}}  {padded(name, most_columns)}"
+        for number, name, _, frame in rows
+    ]
+    places = [row[2] for row in rows]
+    lines = [f"{head}  {where}" for head, where in zip(heads, places, strict=True)]
+    before, indent = most_digits + most_columns + 6, " " * (most_digits + 4)
+    if not fits(before, max(map(width, places), default=0), terminal_width()):
+        lines = [f"{head.rstrip()}\n{indent}{where}" for head, where in zip(heads, places, strict=True)]
+    return [f"  ... {left} more further out, `where` shows them", *lines] if left else lines
 
 
 def _notes(frame: FrameLike) -> str:

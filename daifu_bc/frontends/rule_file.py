@@ -15,6 +15,7 @@ from daifu_bc.analysis import filters
 from daifu_bc.errors import UsageError
 from daifu_bc.frontends.commands import check
 from daifu_bc.frontends.script import ScriptError, parse
+from daifu_bc.recovery import journal
 from daifu_bc.recovery.rules import Rule
 
 #: The line that leaves a hold to people.
@@ -41,7 +42,8 @@ def load(name: str) -> list[Rule]:
     import tomllib  # without a file it is not needed
 
     try:
-        with open(os.path.expanduser(name), "rb") as file:
+        # The program may have changed its directory.
+        with open(os.path.join(journal.started_in(), os.path.expanduser(name)), "rb") as file:
             content = tomllib.load(file)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)

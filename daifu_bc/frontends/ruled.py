@@ -13,9 +13,9 @@ from daifu_bc.frontends.patience import report_in_time
 from daifu_bc.frontends.rule_file import HOLD, LAST_WILL, load
 from daifu_bc.frontends.script import Command, ScriptError, parse
 from daifu_bc.frontends.values import printable
-from daifu_bc.recovery import interlude, journal, last_will, policy, rules, signals, streaks
+from daifu_bc.recovery import attaching, interlude, journal, last_will, policy, rules, signals, streaks
 from daifu_bc.recovery.interface import FrameLike, HoldLike, Responder
-from daifu_bc.recovery.interrupts import Interruptible, close_to, open_sections
+from daifu_bc.recovery.interrupts import Interruptible, close_to, open_sections, was_interrupted
 from daifu_bc.recovery.matching import frame_for
 from daifu_bc.recovery.repetition import limit
 from daifu_bc.recovery.rules import Rule
@@ -57,7 +57,7 @@ def answer(hold: HoldLike) -> None:
         frame = frame_for(rule, hold)
         if frame is None:
             continue
-        with signals.guarded(), turns.entered(hold, asks=False), journal.by(rule.name):
+        with signals.guarded(), interlude.asked(), turns.entered(hold, asks=False), journal.by(rule.name):
             number = streaks.count(rule.name, frame) + 1
             if not told:
                 told = True
@@ -88,6 +88,10 @@ class _Attempt:
         self.frame = frame
         self.number = number
         self._word = ""
+        #: Why it has been broken off; then nobody but people or the signal that did it has to decide.
+        self._broken_off = ""
+        #: Whether it leaves the hold to people.
+        self._leaves = False
 
     def make(self) -> bool:
         """Have it decide; tell whether the rules that come after it need not be asked."""
@@ -97,10 +101,22 @@ class _Attempt:
             journal.done(self.hold, "rule", seconds=0.0, outcome=why_not)
             return False
         selected = self.hold.selected
-        ended = self._wait() or self._do()
-        if not ended and self.hold.selected is not selected:
-            self._select(selected)
-        return ended
+        if self._wait():
+            self._do()
+        _tell_news()
+        name = signals.request_to_end()
+        if name == KeyboardInterrupt.__name__ and policy.at_terminal() and self.hold.decision is None:
+            # It has come in between; the person is asked.
+            name, self._broken_off = "", self._broken_off or "it was interrupted"
+        if name:
+            self._let_go(name)
+        elif self._broken_off:
+            self._tell(f"{self._broken_off}, and it leaves the hold")
+            journal.done(self.hold, "rule", outcome=self._broken_off)
+        if self.hold.decision is not None:
+            return True
+        self._select(selected)
+        return self._leaves or bool(self._broken_off)
 
     def _used_up(self) -> str:
         rule, before = self.rule, self.number - 1
@@ -114,44 +130,32 @@ class _Attempt:
         )
 
     def _wait(self) -> bool:
-        """Wait before it is done; tell whether somebody else is to decide."""
+        """Wait before it is done; tell whether it is to be done."""
         seconds = self.rule.pause(self.number)
         if seconds <= 0:
-            return False
+            return True
         most = f" of {self.rule.times}" if self.rule.times is not None else ""
         self._tell(f"it waits {seconds:g} s, time {self.number}{most} in a row")
-        if not interlude.wait(seconds):
-            return False
-        _tell_news()
-        journal.done(self.hold, "rule", seconds=seconds, outcome="its wait was interrupted")
-        name = signals.request_to_end()
-        if name:
-            self._let_go(name, "a signal asks the program to end")
-        else:
-            self._tell("its wait was interrupted, and it leaves the hold")
-        return True
+        if interlude.wait(seconds):
+            self._broken_off = "its wait was interrupted"
+        return not self._broken_off
 
-    def _do(self) -> bool:
+    def _do(self) -> None:
         hold, rule = self.hold, self.rule
         self._tell("it is done")
         words = rule.do if isinstance(rule.do, str) else self._asked(rule.do)
-        ended, why = True, ""
+        why = ""
         if hold.decision is None:
-            ended, why = self._run(words)
+            why = self._run(words)
         else:
             journal.done(hold, "rule", outcome="its function has decided")
         if hold.decision is not None:
             with _lock:
                 rule.done += 1
             streaks.note(rule.name, self.frame, self.number, anew=self._runs_anew())
-            _tell_news()
-            name = signals.request_to_end()
-            if name:
-                self._let_go(name, "a signal asks the program to end")
         elif why:
             self._tell(why)
             journal.done(hold, "rule", outcome=why)
-        return ended
 
     def _runs_anew(self) -> bool:
         """Whether the run goes on before the statement that failed, as far as that is known."""
@@ -172,46 +176,51 @@ class _Attempt:
             why = f"it has returned no words but {type(words).__name__}"
         except KeyboardInterrupt:
             close_to(sections)
-            why = "it was interrupted"
+            self._broken_off = "it was interrupted"
+            return ""
         except BaseException as error:  # noqa: BLE001 - rule 1: the next one is asked, and the program's exception stays
             why = f"it has failed: {render.error(error, known=hold.exception)}"
         self._tell(why)
         journal.done(hold, "rule", outcome=why.partition(":")[0])
         return ""
 
-    def _run(self, text: str) -> tuple[bool, str]:
-        """Run words; whether the rules after it need not be asked, and why it has decided nothing."""
+    def _run(self, text: str) -> str:
+        """Run words; return why they have decided nothing, if something is wrong with them."""
         try:
             commands = parse(text)
         except ScriptError as error:
-            return False, f"its words cannot be right: {error}"
+            return f"its words cannot be right: {error}"
         if not commands:
-            return False, ""
+            return ""
         self._select(self.frame)
         for command in commands:
             tell("daifu> " + str(command).replace("\n", "\n...    "))
-            ended, why = self._run_one(command)
+            why = self._run_one(command)
             _tell_news()
-            if ended or why:
-                return ended, why
-        return False, "its words come to no decision"
+            if why or self._leaves or self._broken_off or self.hold.decision is not None:
+                return why
+        return "its words come to no decision"
 
-    def _run_one(self, command: Command) -> tuple[bool, str]:
+    def _run_one(self, command: Command) -> str:
         if command.text == HOLD and command.body is None:
-            self.hold.patience = self.rule.limit
+            if self.rule.limit is not None:
+                attaching.limit_to(self.rule.limit)
             journal.done(self.hold, "rule", outcome="it leaves the hold to people")
-            return True, ""
+            self._leaves = True
+            return ""
         if command.text == LAST_WILL and command.body is None:
-            return self._last_will()
+            self._last_will()
+            return ""
         self._word = read(command)[0].name
         found = run_command(self.hold, command)
         if found.text:
             tell(found.text)
-        if self.hold.decision is not None:
-            return True, ""
-        return False, printable(found.failed.rstrip(".")) if found.failed else ""
+        if found.failed and was_interrupted():
+            self._broken_off = "it was interrupted"
+            return ""
+        return printable(found.failed.rstrip("."))
 
-    def _last_will(self) -> tuple[bool, str]:
+    def _last_will(self) -> None:
         hold = self.hold
         why = will.perform(hold) if last_will.wanted() else "there is none"
         if why:
@@ -219,17 +228,16 @@ class _Attempt:
         journal.done(hold, "last will", seconds=0.0, outcome=why.partition(":")[0] or "done")
         tell(hold.let_go())
         journal.done(hold, "raise")
-        return True, ""
 
     def _select(self, frame: FrameLike) -> None:
         frames = list(self.hold.frames)
         if frame in frames:
             self.hold.select(frames.index(frame))
 
-    def _let_go(self, name: str, outcome: str) -> None:
+    def _let_go(self, name: str) -> None:
         try:
             tell(self.hold.let_go(name))
-            journal.done(self.hold, "raise", code=name, outcome=outcome)
+            journal.done(self.hold, "raise", code=name, outcome="a signal asks the program to end")
         except DaifuError as refusal:
             tell(f"{name} cannot go on here: {refusal}")
 

@@ -2,25 +2,56 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+import threading
 import time
+from collections import deque
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from typing import Final, Protocol
 
 from daifu_bc.frontends import protocol, switching
+from daifu_bc.frontends.calls import calls
 from daifu_bc.frontends.commands import run_command
 from daifu_bc.frontends.completion import complete
 from daifu_bc.frontends.patience import report_in_time
 from daifu_bc.frontends.protocol import Call, FaultyLineError, Object
 from daifu_bc.frontends.script import ScriptError
-from daifu_bc.frontends.terminal import parse_typed
+from daifu_bc.frontends.typed import parse_typed
 from daifu_bc.frontends.values import printable
 from daifu_bc.frontends.visitor import Visitor
 from daifu_bc.recovery import attaching, signals
 from daifu_bc.recovery.interface import HoldLike
 from daifu_bc.recovery.interrupts import close_to, open_sections
-from daifu_bc.recovery.turns import Place, turns
+from daifu_bc.recovery.output import told_while_it_runs
+from daifu_bc.recovery.turns import facts, turns
+
+#: What runs words, and so needs the held thread for as long as it takes.
+WORDS: Final = "do"
+#: What is answered while words run.
+WHILE_BUSY: Final = frozenset({"status", "take", "interrupt"})
+#: What is answered while a person at the terminal is asked.
+LOOKING: Final = WHILE_BUSY | {"report", "complete"}
+METHODS: Final = LOOKING | {WORDS}
+#: Words of clients that are kept for the person at the terminal.
+_MANY: Final = 20
+#: Seconds for which it is tried to interrupt what runs.
+_TRYING: Final = 1.0
+_PAUSE: Final = 0.001
+
+
+class Actor(Protocol):
+    """Who acts: a client, or the person at the terminal."""
+
+    @property
+    def open(self) -> bool:
+        """Whether it is still there."""
+
+    def overtaken(self) -> None:
+        """Another one acts from now on."""
 
 
 @dataclass(slots=True, eq=False)
@@ -29,21 +60,29 @@ class _Pending:
 
     visitor: Visitor
     number: object
+    thread: int
     replied: bool = False
+    interrupted: bool = False
 
 
 class Service:
     """Answers requests.
 
+    Args:
+        minded: opens what looks after the clients while the thread of a hold is busy.
+
     Attributes:
         actor: the client that acts.
         pending: words that are being run; more than one if one of them is held in its turn.
         active: when something was last asked for by a person, as `time.monotonic()` tells it.
+        done: what clients have typed, for the person at the terminal.
     """
 
-    def __init__(self) -> None:
-        self.actor: Visitor | None = None
+    def __init__(self, minded: Callable[[HoldLike], AbstractContextManager[None]] | None = None) -> None:
+        self._minded = minded or (lambda _hold: contextlib.nullcontext())
+        self.actor: Actor | None = None
         self.pending: list[_Pending] = []
+        self.done: deque[str] = deque(maxlen=_MANY)
         self.active = time.monotonic()
 
     def forget_the_gone(self) -> None:
@@ -75,52 +114,55 @@ class Service:
                 }
                 pending.visitor.send(protocol.reply(pending.number, result))
 
-    def answer(self, hold: HoldLike, visitor: Visitor, line: bytes, began: float) -> None:
+    def answer(
+        self, hold: HoldLike, visitor: Visitor, request: Call | FaultyLineError, left: float | None
+    ) -> None:
         """Answer a client's request; whatever it is, the hold stays unless a word decides.
 
         Args:
             hold: the one that is asked about now.
             visitor: the client.
-            line: what it has sent.
-            began: when the hold began, as `time.monotonic()` tells it.
+            request: what it has sent.
+            left: for how many seconds the hold waits yet; None for no limit.
         """
+        if isinstance(request, FaultyLineError):
+            visitor.send(protocol.failure(request.number, request.code, str(request)))
+            return
         methods: dict[str, Callable[[HoldLike, Visitor, Call], Object | None]] = {
-            "status": lambda hold, visitor, _: self._status(hold, visitor, began),
+            "status": lambda hold, visitor, _: self._status(hold, visitor, left),
             "report": self._report,
             "complete": self._complete,
             "take": self._take,
-            "do": self._do,
+            "interrupt": self._interrupt,
+            WORDS: self._do,
         }
-        try:
-            call = protocol.parse_call(line)
-        except FaultyLineError as error:
-            visitor.send(protocol.failure(error.number, error.code, str(error)))
-            return
-        method = methods.get(call.method)
+        method = methods.get(request.method)
         try:
             if method is None:
                 raise FaultyLineError(
-                    protocol.NO_METHOD, f"there is no method {call.method!r}; there are {', '.join(methods)}"
+                    protocol.NO_METHOD,
+                    f"there is no method {request.method!r}; there are {', '.join(methods)}",
                 )
-            result = method(hold, visitor, call)
+            result = method(hold, visitor, request)
         except FaultyLineError as error:
-            visitor.send(protocol.failure(call.number, error.code, str(error)))
+            visitor.send(protocol.failure(request.number, error.code, str(error)))
         # Rule 1: a fault of ours is told, and the hold stays.
         except Exception as error:  # noqa: BLE001
             text = f"daifu_bc failed inside ({type(error).__name__}: {error}); the hold stays"
-            visitor.send(protocol.failure(call.number, protocol.FAILED_INSIDE, text))
+            visitor.send(protocol.failure(request.number, protocol.FAILED_INSIDE, text))
         else:
             if result is not None:
-                visitor.send(protocol.reply(call.number, result))
+                visitor.send(protocol.reply(request.number, result))
 
-    def _status(self, hold: HoldLike, visitor: Visitor, began: float) -> Object:
+    def _status(self, hold: HoldLike, visitor: Visitor, left: float | None) -> Object:
         return {
             "pid": os.getpid(),
             "command": sys.orig_argv,
             "state": "held",
             "hold": hold.number,
-            "holds": [_facts(place) for place in turns.places()],
-            "seconds_left": self.left(began),
+            "holds": [facts(place) for place in turns.places()],
+            "busy": bool(self.pending),
+            "seconds_left": left,
             "acts": "nobody" if self.actor is None else "you" if self.actor is visitor else "another",
         }
 
@@ -135,10 +177,40 @@ class Service:
 
     def _take(self, _hold: HoldLike, visitor: Visitor, _call: Call) -> Object:
         self.active = time.monotonic()
-        if self.actor not in (None, visitor):
-            self.actor.send(protocol.notice("taken", {}))
-        self.actor = visitor
+        self.acts(visitor)
         return {}
+
+    def acts(self, actor: Actor) -> None:
+        """Let somebody act from now on."""
+        before, self.actor = self.actor, actor
+        if before is not None and before is not actor:
+            before.overtaken()
+
+    def may_act(self, actor: Actor) -> bool:
+        """Tell whether somebody acts, or may begin to."""
+        return self.actor is None or self.actor is actor
+
+    def _interrupt(self, _hold: HoldLike, visitor: Visitor, _call: Call) -> Object:
+        """In another thread than the held one, if that is busy."""
+        self.active = time.monotonic()
+        self._must_act(visitor)
+        if not self.pending:
+            return {"interrupted": False}
+        busy = self.pending[-1]
+        if busy.interrupted and turns.move_on():
+            return {"interrupted": True}  # it waits in C, maybe for a thread that is held
+        busy.interrupted = True
+        deadline = time.monotonic() + _TRYING
+        # Between two of its words, say, it may not be interrupted.
+        while not (done := signals.interrupt(busy.thread)) and time.monotonic() < deadline:
+            if busy not in self.pending:
+                break
+            time.sleep(_PAUSE)
+        return {"interrupted": done}
+
+    def _must_act(self, visitor: Visitor) -> None:
+        if not self.may_act(visitor):
+            raise FaultyLineError(protocol.TAKEN, "another client acts; `take` takes over")
 
     def _do(self, hold: HoldLike, visitor: Visitor, call: Call) -> Object | None:
         words, meant = _text(call, "words"), call.parameters.get("hold", hold.number)
@@ -148,13 +220,23 @@ class Service:
             )
         if call.parameters.get("take") is True:
             self._take(hold, visitor, call)
-        if self.actor not in (None, visitor):
-            raise FaultyLineError(protocol.TAKEN, "another client acts; `take` takes over")
+        self._must_act(visitor)
         self.actor = visitor
-        pending = _Pending(visitor, call.number)
+        pending = _Pending(visitor, call.number, threading.get_ident())
+        number = call.number
+
+        def send(part: str) -> None:
+            visitor.print(number, part)
+            calls.wake()
+
         self.pending.append(pending)
+        self.done.append(words)
         try:
-            text, failed = _run(hold, words)
+            with (
+                self._minded(hold),
+                told_while_it_runs(send if call.parameters.get("stream") is True else None),
+            ):
+                text, failed = _run(hold, words)
         finally:
             self.active = time.monotonic()
             if pending in self.pending:  # a forked child has none
@@ -205,15 +287,3 @@ def _run(hold: HoldLike, words: str) -> tuple[str, str]:
             break
     texts += [printable(text) for text in (*signals.news(person=True), *switching.news(hold))]
     return "\n".join(texts), failed
-
-
-def _facts(place: Place) -> Object:
-    return {
-        "number": place.number,
-        "thread": place.thread,
-        "file": place.filename,
-        "line": place.line,
-        "function": place.function,
-        "error": {"type": place.error[0], "text": place.error[1]},
-        "since": place.since,
-    }

@@ -6,9 +6,11 @@ import time
 from collections.abc import Callable, Sequence
 
 from daifu_bc.frontends import render
+from daifu_bc.frontends.calls import calls
 from daifu_bc.frontends.log import duration
 from daifu_bc.frontends.script import ScriptError
 from daifu_bc.frontends.values import printable
+from daifu_bc.frontends.width import cut, table, terminal_width
 from daifu_bc.frontends.word import Request, Word, takes_nothing, whole_number
 from daifu_bc.recovery import journal
 from daifu_bc.recovery.interface import HoldLike
@@ -26,15 +28,24 @@ def news(hold: HoldLike) -> list[str]:
     """
     texts = []
     for place in turns.places():
-        if place.asks and not place.told and place.number != hold.number:
+        if _is_news(place, hold):
             place.told = True
             what = f"thread {printable(place.thread)}, {place.error[0]} at {_where(place)}"
             texts.append(f"hold {place.number} waits: {what}; `hold {place.number}` goes to it")
     return texts
 
 
+def has_news(hold: HoldLike) -> bool:
+    """Tell whether `news` has any."""
+    return any(_is_news(place, hold) for place in turns.places())
+
+
+def _is_news(place: Place, hold: HoldLike) -> bool:
+    return place.asks and not place.told and place.number != hold.number
+
+
 def _holds(hold: HoldLike, _request: Request) -> str:
-    now = time.time()
+    now = time.monotonic()
     rows = [
         (
             f"{'>' if place.number == hold.number else ' '} hold {place.number}",
@@ -46,16 +57,12 @@ def _holds(hold: HoldLike, _request: Request) -> str:
     ]
     if not rows:  # it is asked by other ways than the prompt's
         return "No hold waits."
-    return columns(rows)
+    return columns(rows, terminal_width())
 
 
-def columns(rows: Sequence[Sequence[str]]) -> str:
-    """Return rows as lines, each part below that of the row before."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(f"{part:<{width}}" for part, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    )
+def columns(rows: Sequence[Sequence[str]], room: int | None = None, *, heading: bool = False) -> str:
+    """Return rows as lines, see `daifu_bc.frontends.width.table`."""
+    return table(rows, room, heading=heading)
 
 
 def described(kind: str, text: str) -> str:
@@ -66,7 +73,7 @@ def described(kind: str, text: str) -> str:
         text: what it says; the first line of that is enough.
     """
     first = text.partition("\n")[0]
-    short = first if len(first) <= MOST_TEXT else f"{first[: MOST_TEXT - 3]}..."
+    short = cut(first, MOST_TEXT)
     return f"{kind}: {short}" if short else kind
 
 
@@ -78,6 +85,7 @@ def ask_in_turn(hold: HoldLike, place: Place, ask: Callable[[], None]) -> None:
         place: its place in the queue.
         ask: asks until it is decided, or the turn goes to another one.
     """
+    calls.wake()  # whoever is asked now is to tell of this one
     while (exit_code := turns.wait(place)) is None:
         ask()
         if hold.decision is not None or turns.goes_on_asking(hold):
@@ -105,7 +113,7 @@ def _where(place: Place) -> str:
 def _since(place: Place, now: float) -> str:
     inner = turns.inner(place)
     waits = f", waits for hold {inner.number}, which has come of an action here" if inner is not None else ""
-    return f"for {duration(max(0.0, now - place.since))}{waits}"
+    return f"for {duration(now - place.began)}{waits}"
 
 
 def _check_hold(request: Request) -> None:

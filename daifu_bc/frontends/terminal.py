@@ -6,7 +6,6 @@ nothing, it is plain text.
 
 from __future__ import annotations
 
-import codeop
 import functools
 import os
 import re
@@ -14,11 +13,15 @@ import sys
 from collections.abc import Callable
 
 from daifu_bc.frontends import render, switching
+from daifu_bc.frontends.calls import calls
 from daifu_bc.frontends.commands import ACTION, read, run_command
 from daifu_bc.frontends.completion import Offers, complete
+from daifu_bc.frontends.deadline import limited
+from daifu_bc.frontends.elsewhere import TAKEN, Others, open_to_others
 from daifu_bc.frontends.keyboard import TypedAhead, ctrl_c_interrupts, ctrl_c_is_a_key, kept, left_in_order
-from daifu_bc.frontends.reader import PlainReader, Reader, TerminalGoneError
-from daifu_bc.frontends.script import Command, ScriptError, here_document_end, parse
+from daifu_bc.frontends.reader import BrokenOffError, PlainReader, Reader, TerminalGoneError, Wait
+from daifu_bc.frontends.script import ScriptError
+from daifu_bc.frontends.typed import parse_typed, read_text
 from daifu_bc.frontends.values import printable
 from daifu_bc.recovery import journal, signals
 from daifu_bc.recovery.interface import HoldLike, Responder
@@ -26,8 +29,8 @@ from daifu_bc.recovery.interrupts import Interruptible, close_to, open_sections
 from daifu_bc.recovery.telling import tell
 from daifu_bc.recovery.turns import turns
 
-PROMPT = "daifu> "
-CONTINUATION = "...    "
+#: The word by which somebody acts while another one does.
+TAKE = "take"
 KEPT = "The run is still held. Type `raise` to let the exception go on, or `exit` to end the program."
 WELCOME = "`help` lists the words; `pass` runs the statement again, `raise` lets the exception go on."
 
@@ -51,11 +54,14 @@ def responder() -> Responder:
 
 def answer(hold: HoldLike) -> None:
     """Ask the person, whenever it is this hold's turn, until it is decided."""
-    with signals.guarded(), turns.entered(hold, asks=True) as place:
+    with signals.guarded(), limited(hold), open_to_others(), turns.entered(hold, asks=True) as place:
         switching.ask_in_turn(hold, place, lambda: _come_to_prompt(hold))
 
 
 def _come_to_prompt(hold: HoldLike) -> None:
+    calls.ask_first(hold)
+    if hold.decision is not None or not turns.goes_on_asking(hold):
+        return
     held = next((frame for frame in hold.frames if frame.held), hold.selected)
     place = f"thread {printable(hold.thread_name)} ({render.place(held)})"
     with (
@@ -63,28 +69,45 @@ def _come_to_prompt(hold: HoldLike) -> None:
         left_in_order(place, capable=capable()),
         # For the moments between what is typed and what runs, in which nobody looks at the keyboard.
         ctrl_c_is_a_key(),
+        (others := Others(hold)).served(),
     ):
-        _ask(hold)
+        _ask(hold, others)
 
 
-def _ask(hold: HoldLike) -> None:
+def _ask(hold: HoldLike, others: Others) -> None:
     flush_program_output()
     write = writer()
-    reader = TypedAhead(make_reader(functools.partial(complete, hold)))
-    sections = open_sections()
+    reader = TypedAhead(make_reader(functools.partial(complete, hold), others.wait))
+    sections, begun, broken = open_sections(), "", False
     try:
         with ctrl_c_interrupts(reader):
             begin(hold, write)
         while hold.decision is None and turns.goes_on_asking(hold):
             try:
-                for text in (*signals.news(person=True), *switching.news(hold)):
+                if broken:
+                    broken = False
+                    with ctrl_c_interrupts(reader):
+                        others.attend()
+                    continue
+                for text in (*others.news(), *signals.news(person=True), *switching.news(hold)):
                     write(printable(text), True)
                 with kept(), signals.person_is_waited_for():
-                    text = read_text(reader)
-                with ctrl_c_interrupts(reader):
-                    run_text(hold, text, write)
+                    text = read_text(reader, begun)
+                begun = ""
+                if text.strip() == TAKE and not others.let_act():
+                    others.take()
+                    write("You act now.", True)
+                elif text.strip() and not others.let_act():
+                    write(TAKEN, True)
+                else:
+                    with ctrl_c_interrupts(reader), others.minded():
+                        run_text(hold, text, write)
+            except BrokenOffError as error:
+                close_to(sections)
+                begun, broken = error.begun, True
             except KeyboardInterrupt:
                 close_to(sections)
+                begun = ""
             except EOFError:
                 write(KEPT, True)
             except TerminalGoneError:
@@ -95,7 +118,9 @@ def _ask(hold: HoldLike) -> None:
             except Exception as error:  # noqa: BLE001 - the comfortable prompt failed; the plain one is left
                 write(f"The prompt failed ({error}); it goes on in plain text.", False)
                 reader.close()
-                reader = TypedAhead(PlainReader())
+                reader = TypedAhead(PlainReader(others.wait))
+        for text in others.news():
+            write(printable(text), True)
     finally:
         reader.close()
         if not turns.someone_waits():
@@ -138,64 +163,22 @@ def run_text(hold: HoldLike, text: str, write: Writer) -> None:
             return
 
 
-def parse_typed(text: str) -> list[Command]:
-    """Return the commands of a text that was typed; a statement over several lines is one action."""
-    first, newline, _ = text.partition("\n")
-    source = _python_of(text)
-    if newline and source is not None and here_document_end(first) is None and unfinished(first):
-        return [Command(1, "action", source + "\n")]
-    return parse(text)
-
-
-def read_text(reader: Reader) -> str:
-    """Return a line, with the lines after it that belong to it."""
-    text = reader.read(PROMPT)
-    while unfinished(text):
-        text += "\n" + reader.read(CONTINUATION)
-    return text
-
-
-def unfinished(text: str) -> bool:
-    """Tell whether more lines belong to a text: a here-document is open, or a statement is not complete."""
-    first, *rest = text.split("\n")
-    end = here_document_end(first)
-    if end is not None:
-        return end not in (line.strip() for line in rest)
-    source = _python_of(text)
-    if source is None:
-        return False
-    try:
-        return codeop.compile_command(source, "<action>", "single") is None
-    except (SyntaxError, ValueError, OverflowError, RecursionError, MemoryError):
-        return False  # complete, and wrong: the action says how
-
-
-def _python_of(text: str) -> str | None:
-    """Return the code of a text that is an action; None if it is another word."""
-    first, newline, rest = text.partition("\n")
-    if not first.strip() or first.lstrip().startswith("#"):
-        return None
-    word, request = read(Command(1, first.strip()))
-    if word is not ACTION or request.argument.startswith("@") or not request.argument:
-        return None
-    return request.argument + newline + rest
-
-
-def make_reader(offers: Offers) -> Reader:
+def make_reader(offers: Offers, wait: Wait) -> Reader:
     """Return the best reader that this terminal and this installation allow.
 
     Args:
         offers: what the Tab key offers, see `daifu_bc.frontends.completion.complete`.
+        wait: waits for what is typed, and may break the prompt off.
     """
     if capable():
         try:
             from daifu_bc.frontends.prompt import PromptReader
 
-            return PromptReader(offers, colours=not no_colours())
+            return PromptReader(offers, colours=not no_colours(), wait=wait)
         # Not installed, or too old, or not at ease here: the plain one always works.
         except Exception:  # noqa: BLE001
             pass
-    return PlainReader()
+    return PlainReader(wait)
 
 
 def writer() -> Writer:

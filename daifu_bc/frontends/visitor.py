@@ -7,11 +7,16 @@ import select
 import socket
 import threading
 import time
+from collections import deque
 from typing import Final
 
 from daifu_bc.frontends import protocol
+from daifu_bc.frontends.protocol import Call, FaultyLineError
 
 _CHUNK: Final = 1 << 16
+#: Parts of what an action prints that wait to be sent, before the action waits for them.
+_MANY_PARTS: Final = 1000
+_PAUSE: Final = 0.001
 #: Bytes for a client that does not read them, before it is sent away.
 _MOST_UNREAD: Final = 16 << 20
 
@@ -21,17 +26,26 @@ class Visitor:
 
     Args:
         connection: it.
+        name: see below.
 
     Attributes:
         open: whether it is still there.
+        name: which process it is, for those who are told of it; empty if the system does not tell.
+        somebody_sends: whether there is a thread that sends what actions print, while they do.
     """
 
-    def __init__(self, connection: socket.socket) -> None:
+    somebody_sends = False
+
+    def __init__(self, connection: socket.socket, name: str = "") -> None:
         connection.setblocking(False)
         self.connection = connection
+        self.name = name
         self.open = True
         self._come = bytearray()
         self._to_go = bytearray()
+        self._request: Call | FaultyLineError | None = None
+        #: What an action prints for it. The action may be interrupted anywhere, so that it is somebody else who sends it.
+        self._printed: deque[tuple[object, str]] = deque()
         # Two threads may tell it something at the same time, if both are being ended.
         self._lock = threading.Lock()
 
@@ -53,15 +67,36 @@ class Visitor:
             self.close()
 
     @property
-    def has_line(self) -> bool:
-        """Whether a whole line has come."""
-        return self.open and b"\n" in self._come
+    def request(self) -> Call | FaultyLineError | None:
+        """The first request that has come and is not answered yet; what is none says what is wrong with it."""
+        if self._request is None and self.open and b"\n" in self._come:
+            text, _, self._come = self._come.partition(b"\n")
+            try:
+                self._request = protocol.parse_call(bytes(text))
+            except FaultyLineError as error:
+                self._request = error
+        return self._request if self.open else None
 
-    def line(self) -> bytes:
-        """Return the first line that has come."""
-        text, _, rest = self._come.partition(b"\n")
-        self._come = rest
-        return bytes(text)
+    def answered(self) -> None:
+        """Go on to the next request."""
+        self._request = None
+
+    def print(self, number: object, text: str) -> None:
+        """Take what an action prints; it is sent by `send_printed`.
+
+        Args:
+            number: the request that has started the action.
+            text: the part that it has printed.
+        """
+        while self.open and len(self._printed) > _MANY_PARTS and self.somebody_sends:
+            time.sleep(_PAUSE)
+        self._printed.append((number, text))
+
+    def send_printed(self) -> None:
+        """Send what actions have printed."""
+        while self._printed:
+            number, text = self._printed.popleft()
+            self.send(protocol.notice("output", {"id": number, "text": text}))
 
     def send(self, text: bytes) -> None:
         """Send a line; what does not go at once goes later."""
@@ -73,6 +108,10 @@ class Visitor:
                 return
             self._to_go += text
         self.flush()
+
+    def overtaken(self) -> None:
+        """Another one acts from now on."""
+        self.send(protocol.notice("taken", {}))
 
     @property
     def waits(self) -> bool:

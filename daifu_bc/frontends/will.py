@@ -10,7 +10,7 @@ from daifu_bc.frontends import render
 from daifu_bc.frontends.commands import SWITCH, check, run_command
 from daifu_bc.frontends.script import Command, ScriptError, parse
 from daifu_bc.frontends.values import printable
-from daifu_bc.recovery import last_will
+from daifu_bc.recovery import journal, last_will
 from daifu_bc.recovery.interface import HoldLike
 from daifu_bc.recovery.interrupts import Interruptible, close_to, open_sections
 from daifu_bc.recovery.telling import tell
@@ -34,12 +34,14 @@ def prepare() -> None:
 def _words() -> Sequence[Command]:
     said = os.environ.get(last_will.VARIABLE, "")
     name = "last will"
-    if os.path.isfile(said):
+    # The program may have changed its directory.
+    path = os.path.join(journal.started_in(), said)
+    if said and os.path.isfile(path):
         name = said
         if said.endswith(".py"):
-            return (Command(1, f"action @{said}"),)
+            return (Command(1, f"action @{path}"),)
         try:
-            with open(said, encoding="utf-8-sig") as file:
+            with open(path, encoding="utf-8-sig") as file:
                 said = file.read()
         except (OSError, ValueError) as error:
             raise LastWillError(f"cannot read the last will {name}: {error}") from None

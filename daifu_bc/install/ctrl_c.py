@@ -5,6 +5,7 @@ So the run goes on behind the very instruction that it was interrupted at.
 
 from __future__ import annotations
 
+import functools
 import signal
 import threading
 from types import FunctionType
@@ -28,11 +29,16 @@ def take_over() -> None:
         return
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         return
+    signal.signal(signal.SIGINT, _handler())
+
+
+@functools.cache
+def _handler() -> FunctionType:
     names: dict[str, object] = {"__name__": _FILE}
     exec(compile(_TEXT, _FILE, "exec"), names)
     handler = names["interrupted"]
     assert isinstance(handler, FunctionType)
     handler.__code__ = vaccinated(handler.__code__)
     sources.remember(_FILE, _TEXT.encode())
-    signal.signal(signal.SIGINT, handler)
     signals.only_interrupts.append(handler)
+    return handler

@@ -8,7 +8,16 @@ from typing import Any, Final, Literal, NamedTuple
 
 from daifu_bc.analysis import filters
 from daifu_bc.errors import UsageError
-from daifu_bc.recovery import attaching, journal, last_will, notification, policy, repetition, rules
+from daifu_bc.recovery import (
+    attaching,
+    debuggers,
+    journal,
+    last_will,
+    notification,
+    policy,
+    repetition,
+    rules,
+)
 from daifu_bc.recovery import pause_signal as pausing
 
 Kind = Literal["file", "names", "switch", "text", "words"]
@@ -154,7 +163,24 @@ OPTIONS: Final = (
         attaching.VARIABLE,
         "switch",
         "",
-        "where neither a playbook nor a terminal answers, wait for `daifu attach`",
+        "where neither a playbook nor a terminal answers, wait for `daifu attach`; with --no-attach nobody\n"
+        "can attach at all",
+    ),
+    Option(
+        "debugpy",
+        debuggers.VARIABLE,
+        "text",
+        "[HOST:]PORT",
+        "let VS Code, or another debugger, attach there and see what is held; 0 for any free port.\n"
+        "HOST is this machine if left out",
+        debuggers.checked,
+    ),
+    Option(
+        "debugpy-allow-remote",
+        debuggers.REMOTE,
+        "switch",
+        "",
+        "HOST may be one that other machines reach; a token is printed, which they need",
     ),
     Option(
         "hold-timeout",
@@ -193,6 +219,7 @@ OPTIONS: Final = (
         journal.VALUES,
         "switch",
         "",
-        "values may be written to the journal and told: the texts of exceptions",
+        "values may be written down: the texts of exceptions, which are then told, too, and in the journal\n"
+        "the variables of the line that failed",
     ),
 )

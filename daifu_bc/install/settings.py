@@ -65,6 +65,10 @@ def read_project(filename: str) -> None:
     pausing.update()
     last_will.prepare()
     last_will.install()
+    # What runs is told of where the engine has been loaded.
+    run_file = sys.modules.get("daifu_bc.recovery.run_file")
+    if run_file is not None:
+        run_file.run_file.update()
 
 
 def _owners(filename: str) -> list[int]:

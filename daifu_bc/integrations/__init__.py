@@ -9,6 +9,7 @@ def install() -> None:
     """Prepare for libraries that need something of us; none of them is imported by this."""
     importer.when_imported("torch._dynamo.bytecode_transformation", "daifu_bc.integrations.torch:install")
     importer.when_imported("torch._dynamo", "daifu_bc.integrations.torch:watch")
+    importer.when_imported("pydevd", "daifu_bc.integrations.pydevd.hooks:install")
 
 
 def engine_loaded() -> None:

@@ -101,7 +101,7 @@ class Cells:
         if not isinstance(compiler, Vaccinating):  # code of IPython's own
             return nodes
         try:
-            text = compiler.daifu_text
+            text = _parsed.text
             prepared = _in_blocks(nodes, filename, interactivity, compiler, self.shell.autoawait)
             if type(prepared[0]) is Block:
                 text = prepared[0].text or text
@@ -141,13 +141,8 @@ def _code_of(function: Any) -> CodeType:
 
 
 class Vaccinating:
-    """What a compiler of IPython's has in addition, that gives out vaccinated code.
+    """What a compiler of IPython's has in addition, that gives out vaccinated code."""
 
-    Attributes:
-        daifu_text: what was parsed last.
-    """
-
-    daifu_text = ""
     _filename_map: dict[str, int]
 
     def number_of(self, filename: str) -> int:
@@ -155,11 +150,20 @@ class Vaccinating:
         return self._filename_map.get(filename, 0)
 
 
+class _Parsed(threading.local):
+    """What this thread has parsed last; subshells share the compiler."""
+
+    text = ""
+
+
+_parsed: Final = _Parsed()
+
+
 def _vaccinating(kind: Any) -> Any:
     """A kind of compiler that gives out vaccinated code; IPython, and magics like `%%time`, compile the user's with it."""
 
     def ast_parse(self: Any, source: str, *arguments: Any, **keywords: Any) -> Any:
-        self.daifu_text = source
+        _parsed.text = source
         return kind.ast_parse(self, source, *arguments, **keywords)
 
     def compiled(self: Any, block: Block, filename: str) -> CodeType:
@@ -173,7 +177,7 @@ def _vaccinating(kind: Any) -> Any:
             return _vaccinated(first.code, first.text)
         code = kind.__call__(self, source, filename, *arguments, **keywords)
         # `%%time` and its like have no name of their own for each text.
-        return _vaccinated(code, self.daifu_text if filename.startswith("<timed") else "")
+        return _vaccinated(code, _parsed.text if filename.startswith("<timed") else "")
 
     methods = {"ast_parse": ast_parse, "compiled": compiled, "__call__": call}
     return type("VaccinatingCompiler", (Vaccinating, kind), methods)
@@ -214,7 +218,7 @@ def _in_blocks(
     except Exception:  # noqa: BLE001
         return nodes
     if shown:
-        block.text = without_last(compiler.daifu_text, shown[0])
+        block.text = without_last(_parsed.text, shown[0])
     return [block, *shown]
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import threading
+from collections.abc import Iterator
 from typing import Final
 
 from daifu_bc.errors import UsageError
 
-#: Whether a hold that neither a playbook nor a terminal answers waits for `daifu attach`: 1 or 0.
+#: Whether a hold that neither a playbook nor a terminal answers waits for `daifu attach`: 1 or 0; if it is left out,
+#: it does where that is possible.
 VARIABLE: Final = "DAIFU_ATTACH"
 #: For how many seconds a hold waits for somebody: a number, or `none`.
 TIMEOUT: Final = "DAIFU_HOLD_TIMEOUT"
@@ -19,9 +23,19 @@ _MOST: Final = 10 * 365 * 24 * 3600.0
 _ANSWERS: Final = ("raise",)
 
 
+def asked_for() -> bool:
+    """Tell whether somebody has said that holds are to wait for who attaches."""
+    return os.environ.get(VARIABLE) == "1"
+
+
 def wanted() -> bool:
     """Tell whether a hold waits for somebody who attaches."""
-    return os.environ.get(VARIABLE) == "1"
+    return asked_for()
+
+
+def allowed() -> bool:
+    """Tell whether the run may be reached from another terminal at all."""
+    return os.environ.get(VARIABLE) != "0"
 
 
 def checked_timeout(text: str) -> str:
@@ -55,8 +69,43 @@ def checked_answer(text: str) -> str:
     )
 
 
+class _Limit(threading.local):
+    """For how many seconds the hold of this thread waits, if a rule has said so."""
+
+    seconds: float | None = None
+
+
+_limit: Final = _Limit()
+
+
+@contextlib.contextmanager
+def own_limit() -> Iterator[None]:
+    """Within, a hold is answered, which may be given a limit of its own."""
+    before, _limit.seconds = _limit.seconds, None
+    try:
+        yield
+    finally:
+        _limit.seconds = before
+
+
+def limit_to(seconds: float) -> None:
+    """Have the hold that this thread answers wait for so long.
+
+    Args:
+        seconds: that long.
+    """
+    _limit.seconds = seconds
+
+
+def limit_of_rule() -> float | None:
+    """For how many seconds the hold that this thread answers waits, if a rule has said so."""
+    return _limit.seconds
+
+
 def timeout() -> float | None:
-    """For how many seconds a hold waits; None for no limit."""
+    """For how many seconds the hold that this thread answers waits; None for no limit."""
+    if _limit.seconds is not None:
+        return _limit.seconds
     try:
         found = checked_timeout(os.environ.get(TIMEOUT) or str(_USUAL))
     except UsageError:  # the program has set it meanwhile

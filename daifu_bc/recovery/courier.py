@@ -49,7 +49,7 @@ class Courier:
             job: see `daifu_bc.recovery.delivery`.
 
         Raises:
-            OSError: it cannot be.
+            OSError: it cannot be handed over.
         """
         line = json.dumps(job, ensure_ascii=True, default=str).encode("ascii") + b"\n"
         if self._is_there():
@@ -117,7 +117,10 @@ class Courier:
         found = os.fstat(self._descriptor)
         self._identity = (found.st_dev, found.st_ino)
         with contextlib.suppress(ChildProcessError):  # the program does not want to know of its children
-            os.waitpid(pid, 0)
+            _, status = os.waitpid(pid, 0)
+            if status:  # no process may be added, say
+                self.forget()
+                raise OSError(f"{_SHELL} has failed")
 
 
 #: Of this process.

@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Final
@@ -28,6 +29,8 @@ DESCRIPTOR: Final = 3
 _SERVER: Final = 10.0
 #: Seconds that a command may take.
 _COMMAND: Final = 60.0
+#: Seconds that we outlive the run, for what is left to deliver.
+_LINGER: Final = 300.0
 _GOOD: Final = range(200, 300)
 #: Characters of what a command says on its standard error that are shown.
 _MOST_SAID: Final = 200
@@ -48,14 +51,34 @@ class NotDeliveredError(Exception):
         super().__init__(why)
 
 
+class Jobs:
+    """What is to be delivered.
+
+    Attributes:
+        waiting: in the order in which it has come; None stands for the run's end.
+        ended: when the run has ended, as `time.monotonic()` tells it; None if it has not.
+    """
+
+    def __init__(self) -> None:
+        self.waiting: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self.ended: float | None = None
+
+    def deliver(self) -> None:
+        """Deliver all until the run's end, and what is left then, but not for ever."""
+        told: set[str] = set()
+        while (job := self.waiting.get()) is not None:
+            if self.ended is None or time.monotonic() < self.ended + _LINGER:
+                _deliver(job, told)
+            else:
+                _write_down(job, "the run has ended too long ago")
+
+
 def main() -> None:
     """Deliver what comes, until the run has ended and nothing is left."""
     _settle()
-    jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+    jobs = Jobs()
     threading.Thread(target=_read, args=(jobs,), daemon=True).start()
-    told: set[str] = set()
-    while (job := jobs.get()) is not None:
-        _deliver(job, told)
+    jobs.deliver()
 
 
 def _settle() -> None:
@@ -72,14 +95,15 @@ def _settle() -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
-def _read(jobs: queue.SimpleQueue[Job | None]) -> None:
+def _read(jobs: Jobs) -> None:
     with open(DESCRIPTOR, "rb") as file:
         for line in file:
             if line.endswith(b"\n"):
-                jobs.put(json.loads(line))
+                jobs.waiting.put(json.loads(line))
     # Whoever reads what the run has said is not to wait for us.
     os.dup2(0, 2)
-    jobs.put(None)
+    jobs.ended = time.monotonic()
+    jobs.waiting.put(None)
 
 
 def _deliver(job: Job, told: set[str]) -> None:
@@ -101,7 +125,7 @@ _SUBJECTS: Final = {"command": "the command to notify", "address": "the webhook"
 
 def _say(job: Job, name: str, error: NotDeliveredError, told: set[str]) -> None:
     message = job["message"]
-    journal.record("not told", place=job["place"], outcome=f"{message['event']}: {error}", pid=message["pid"])
+    _write_down(job, str(error))
     if name not in told:
         told.add(name)
         said = f": {error.said}" if error.said else ""
@@ -109,6 +133,11 @@ def _say(job: Job, name: str, error: NotDeliveredError, told: set[str]) -> None:
             f"daifu_bc: nobody is told of hold {message['hold']} ({message['event']}): {error}{said}."
             " The run is not affected; further ones of this kind are only in the journal."
         )
+
+
+def _write_down(job: Job, why: str) -> None:
+    message = job["message"]
+    journal.record("not told", place=job["place"], outcome=f"{message['event']}: {why}", pid=message["pid"])
 
 
 # -- a command ---------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from daifu_bc.recovery.capture import Capture
 from daifu_bc.recovery.frames import FrameView
 from daifu_bc.recovery.history import Step, TextChange
 from daifu_bc.recovery.lookups import names_in_module
-from daifu_bc.recovery.origins import invent, origin, takes_place_of
+from daifu_bc.recovery.origins import flags_for, invent, origin, takes_place_of
 from daifu_bc.recovery.replacing import in_context, with_statement
 from daifu_bc.recovery.swap import functions_with
 from daifu_bc.rewrite.barrier import pristine
@@ -375,8 +375,10 @@ def compile_text(tree: ast.Module | str, edit: Edit) -> CodeType:
         Refusal: it cannot be compiled.
     """
     try:
+        flags = flags_for(edit.filename)
         if isinstance(tree, str):
-            return compiled(tree, edit.new_name).module
-        return compile(tree, edit.new_name, "exec", dont_inherit=True)
+            return compiled(tree, edit.new_name, flags).module
+        code: CodeType = compile(tree, edit.new_name, "exec", flags, dont_inherit=True)
+        return code
     except (SyntaxError, ValueError) as error:
         raise Refusal("the new text cannot be compiled", place=edit.new_name, why=str(error)) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import stat
 import sys
 from collections.abc import Iterable, Iterator
 from types import ModuleType
@@ -21,10 +22,17 @@ def content(path: str) -> bytes:
         Refusal: it cannot be read.
     """
     try:
-        with open(path, "rb") as file:
+        # A named pipe would be waited for, maybe for ever.
+        with open(path, "rb", opener=_at_once) as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise Refusal(f"{path} cannot be read", why="it is no regular file")
             return file.read()
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise Refusal(f"{path} cannot be read", why=str(error)) from None
+
+
+def _at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def read(path: str) -> str:

@@ -15,6 +15,7 @@ from daifu_bc.analysis.statements import FUTURES, Statements, find_function, par
 from daifu_bc.errors import NoPoint
 from daifu_bc.recovery.bodies import flow_of
 from daifu_bc.recovery.capture import Capture
+from daifu_bc.recovery.origins import flags_for
 from daifu_bc.recovery.restarts import Restarts, statements_of
 from daifu_bc.rewrite.continuation import Start
 
@@ -101,10 +102,11 @@ class _Replacing(ast.NodeTransformer):
 
 
 def _compiled(edited: ast.Module, code: CodeType) -> CodeType:
+    flags = code.co_flags & FUTURES | flags_for(code.co_filename)
     with warnings.catch_warnings():
         # Nobody wrote that `return`, which may stand in a `finally`; and what the program is warned of it knows.
         warnings.simplefilter("ignore")
-        built = compile(edited, code.co_filename, "exec", code.co_flags & FUTURES, dont_inherit=True)
+        built = compile(edited, code.co_filename, "exec", flags, dont_inherit=True)
     return cast(CodeType, built)
 
 

@@ -43,7 +43,6 @@ class Hold:
         number: counts the holds of this process from 1.
         frames: the user's frames, outermost first.
         asked: when the last word was given.
-        patience: for how many seconds people are waited for, if a rule has said so.
         selected: the frame that words look at; at first the held one, or what Ctrl-C has interrupted.
         decision: None until a verb has decided.
     """
@@ -56,8 +55,8 @@ class Hold:
         self.verdict = verdict
         self.crashed = crashed
         self.thread_name = threading.current_thread().name
-        self.started = self.asked = time.time()
-        self.patience: float | None = None
+        self.started = time.time()
+        self.began = self.asked = time.monotonic()
         self.frames = visible_frames(captured.frame, exception)
         self._held = next(view for view in self.frames if view.held)
         self.selected = self._held
@@ -102,10 +101,10 @@ class Hold:
     def where_next(self) -> str:
         """What `pass` would run, in a line."""
         try:
-            if self._was_interrupted():
-                self._after_interruption()
+            if self.was_interrupted():
+                self.after_interruption()
                 return f"`pass` goes on {self._behind_interruption()}"
-            ways, changes = self._ways_of_selected(), self._changes
+            ways, changes = self.ways_of_selected(), self._changes
             text = f"`pass` goes on {ways.where_next()}"
             outer = changes.staying.get(ways.captured.code, "")
             note = changes.obstacle if self.selected is self._held else outer
@@ -157,7 +156,7 @@ class Hold:
 
     # -- verbs ---------------------------------------------------------------------------------------------------
 
-    def _ways_of_selected(self) -> Ways:
+    def ways_of_selected(self) -> Ways:
         """The ways on from the selected frame.
 
         Raises:
@@ -194,7 +193,7 @@ class Hold:
 
     def _decide(self, choose: Callable[[Ways], Way]) -> str:
         """Decides by a way on from the selected frame; the sentence that says so."""
-        ways = self._ways_of_selected()
+        ways = self.ways_of_selected()
         view, moved = self.selected, ways.moved
 
         settled = -1
@@ -236,15 +235,15 @@ class Hold:
 
     def retry(self) -> str:
         """Goes on: the statement again, or where a surgery has set it, or behind what a signal has interrupted."""
-        if self._was_interrupted():
+        if self.was_interrupted():
             kept, text = self.selected, f"going on {self._behind_interruption()}"
-            self.selected, choose = self._after_interruption()
+            self.selected, choose = self.after_interruption()
             try:
                 return self._decide(lambda ways: (choose(ways)[0], text))
             except Refusal:
                 self.selected = kept
                 raise
-        ways = self._ways_of_selected()
+        ways = self.ways_of_selected()
         if self.selected is self._held and not self.crashed and ways.moved is None:
             self.decision = Decision("pass")
             return f"going on {ways.where_next()}"
@@ -255,7 +254,7 @@ class Hold:
             retries.remember(self.captured, self.exception, view.code, state, again, acted=self._acted)
         return text
 
-    def _was_interrupted(self) -> bool:
+    def was_interrupted(self) -> bool:
         """Whether to repeat the statement of the selected frame would be to repeat what has not failed."""
         found, selected = self.interruption, self.selected
         known = self._ways.get(selected.frame)
@@ -265,7 +264,7 @@ class Hold:
             return True
         return selected is self._held and selected.frame is found.handler and raises_itself(self.captured)
 
-    def _after_interruption(self) -> tuple[FrameView, Callable[[Ways], Way]]:
+    def after_interruption(self) -> tuple[FrameView, Callable[[Ways], Way]]:
         """Which frame goes on how, so that the program goes on behind the interrupted instruction.
 
         Raises:
@@ -302,7 +301,7 @@ class Hold:
 
     def give(self, value_expression: str | None) -> str:
         """The frame returns a value; its blocks are left properly."""
-        self._ways_of_selected()
+        self.ways_of_selected()
         value = self.selected.evaluate(value_expression) if value_expression else None
         return self._decide(lambda ways: ways.give(value))
 
@@ -315,7 +314,7 @@ class Hold:
             if not self.crashed:
                 return "going on"
             return f"{type(self.exception).__name__} goes on"
-        self._ways_of_selected()
+        self.ways_of_selected()
         value: object = signals.raised_by_handler(expression)
         if value is None:
             value = self.selected.evaluate(expression)
@@ -356,7 +355,7 @@ class Hold:
             line: a line of the selected frame's function; only the statement that begins there is replaced.
             check: only say what would change.
         """
-        ways = self._ways_of_selected()
+        ways = self.ways_of_selected()
         operation = Operation(
             ways.captured, self.frames, ways.flow, ways.begin(), from_disk, file, name, source, line
         )

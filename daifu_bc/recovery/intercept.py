@@ -74,6 +74,8 @@ def intercept(_module: object, exception: BaseException) -> Handover | None:
     finally:
         if mine:
             working.busy = False
+            if observers.left:
+                observers.leave()
         for let in watch_again:
             let()
 

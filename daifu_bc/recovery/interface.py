@@ -97,6 +97,10 @@ class HoldLike(Protocol):
         """What was raised."""
 
     @property
+    def crashed(self) -> bool:
+        """Whether something was raised; else the thread was only paused."""
+
+    @property
     def repetition(self) -> Repetition:
         """How often the same has happened here before, after retries."""
 
@@ -106,13 +110,14 @@ class HoldLike(Protocol):
 
     @property
     def started(self) -> float:
-        """When the hold began, as `time.time()` tells it."""
+        """When the hold began, as `time.time()` tells it; the computer's clock may be set meanwhile."""
+
+    @property
+    def began(self) -> float:
+        """When the hold began, as `time.monotonic()` tells it."""
 
     asked: float
-    """When the last word was given; until then, when the hold began."""
-
-    patience: float | None
-    """For how many seconds people are waited for, if a rule has said so."""
+    """When the last word was given; until then, when the hold began. As `time.monotonic()` tells it."""
 
     @property
     def frames(self) -> Sequence[FrameLike]:

@@ -54,7 +54,7 @@ def _wait(reading: int, seconds: float) -> str:
             return ""
         told = False
         try:
-            with _asked(), signals.person_is_waited_for():
+            with signals.person_is_waited_for():
                 if poll.poll(min(left, _MOST) * 1000):
                     return INTERRUPTED
         except KeyboardInterrupt:
@@ -67,8 +67,8 @@ def _wait(reading: int, seconds: float) -> str:
     return INTERRUPTED
 
 
-def _asked() -> contextlib.AbstractContextManager[None]:
-    """Ctrl-C is for us where a person is there, who is asked then; else it ends the program, as ever."""
+def asked() -> contextlib.AbstractContextManager[None]:
+    """Within, Ctrl-C is for us if a person is there, who is asked then; else it ends the program, as ever."""
     return signals.person_is_asked() if policy.at_terminal() else contextlib.nullcontext()
 
 

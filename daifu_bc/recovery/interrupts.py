@@ -18,6 +18,14 @@ _lock: Final = threading.RLock()
 _depth: Final[dict[int, int]] = {}
 #: Threads that have been interrupted in the outermost section that they are, or were last, in.
 _interrupted: Final[set[int]] = set()
+#: Those of them that were interrupted by the interpreter, and not by a signal.
+_asked: Final[set[int]] = set()
+#: Jumps back after which an exception that was asked for has come for certain.
+_JUMPS: Final = 1000
+
+
+class _DroppedError(BaseException):
+    """Takes the place of an interrupt that comes too late."""
 
 
 class Interruptible:
@@ -31,6 +39,7 @@ class Interruptible:
         depth = _depth.get(ident, 0)
         if not depth:
             _interrupted.discard(ident)
+            _asked.discard(ident)
         _depth[ident] = depth + 1
 
     def __exit__(self, *_: object) -> None:
@@ -39,9 +48,28 @@ class Interruptible:
             depth = _depth.pop(ident, 1) - 1
             if depth:
                 _depth[ident] = depth
-            elif ident in _interrupted:
+            elif ident in _asked:
                 # What has been asked for and has not come yet is not to come outside.
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), None)
+                _asked.discard(ident)
+                _drop(ident)
+
+
+def _drop(ident: int) -> None:
+    """Lets nothing come of what has been asked for in this thread.
+
+    To take it back would leave a flag set for good (up to 3.12): all threads would look at each call for what is not there,
+    and one that is traced would get no further (3.11). So another exception takes its place, and comes here.
+    """
+    try:
+        _raise_in(ident, _DroppedError)
+        for _ in range(_JUMPS):
+            pass
+    except _DroppedError:
+        pass
+
+
+def _raise_in(ident: int, kind: type[BaseException]) -> None:
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(kind))
 
 
 #: Code that opens or closes a section; raised there, an exception would leave it half done.
@@ -108,7 +136,8 @@ def interrupt(ident: int) -> bool:
         if ident not in _depth:
             return False
         _interrupted.add(ident)
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(KeyboardInterrupt))
+        _asked.add(ident)
+        _raise_in(ident, KeyboardInterrupt)
         return True
 
 
@@ -117,3 +146,4 @@ def forget() -> None:
     for ident in [ident for ident in _depth if ident != get_ident()]:
         _depth.pop(ident, None)
     _interrupted.clear()
+    _asked.clear()

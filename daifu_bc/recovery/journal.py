@@ -116,17 +116,17 @@ def done(
         seconds: how long it took; for a word that decides, leave it out: it is how long the hold lasted.
         outcome: `done`, or why not. It must not contain values.
     """
-    lasted = time.time() - hold.started if seconds is None else seconds
+    lasted = time.monotonic() - hold.began if seconds is None else seconds
     record(word, hold=hold, code=code, seconds=lasted, outcome=outcome)
 
 
 def when_running(hold: HoldLike) -> Callable[[], None]:
     """Return what records that the run goes on after a hold; it keeps nothing of the hold alive."""
-    place, started, asked = whereabouts(hold), hold.started, hold.asked
+    place, began, asked = whereabouts(hold), hold.began, hold.asked
 
     def note() -> None:
-        now = time.time()
-        record("running again", place=place, seconds=now - asked, held=round(now - started, 6))
+        now = time.monotonic()
+        record("running again", place=place, seconds=now - asked, held=round(now - began, 6))
 
     return note
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from threading import get_ident
 from types import CodeType
 from typing import Protocol
 
@@ -20,6 +21,8 @@ class Observer(Protocol):
         """Take note that functions have got new code."""
 
 
+#: What is called when a thread leaves our code, by the threads' numbers.
+left: dict[int, list[Callable[[], None]]] = {}
 _observers: list[Observer] = []
 #: The same list, for who asks often whether there are any.
 present = _observers
@@ -46,6 +49,17 @@ def pause() -> Iterable[Callable[[], None]]:
     if not _observers:
         return ()
     return [observer.pause() for observer in _observers][::-1]
+
+
+def when_left(function: Callable[[], None]) -> None:
+    """Call a function when this thread, which is held, leaves our code."""
+    left.setdefault(get_ident(), []).append(function)
+
+
+def leave() -> None:
+    """This thread leaves our code."""
+    for function in left.pop(get_ident(), ()):
+        function()
 
 
 def continuation(code: CodeType) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
 import linecache
 import os
@@ -41,6 +42,15 @@ def invent(filename: str, text: str) -> str:
     takes_place_of(name, filename)
     linecache.cache[name] = (len(text), None, [line + "\n" for line in text.split("\n")], name)
     return name
+
+
+def flags_for(filename: str) -> int:
+    """What text in the place of a file may say beside what a module may: a notebook's cell awaits.
+
+    Args:
+        filename: the file's name.
+    """
+    return ast.PyCF_ALLOW_TOP_LEVEL_AWAIT if cells.is_cell(origin(filename)) else 0
 
 
 def are_of_one_text(filename: str, other: str, *, one_module: bool) -> bool:

@@ -6,10 +6,13 @@ import contextlib
 import io
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final, TextIO
 
 _lock: Final = threading.Lock()
+Target = TextIO | io.TextIOBase
+#: Characters that are kept until a line is whole.
+_MOST: Final = 8192
 
 
 class _Router(io.TextIOBase):
@@ -19,9 +22,9 @@ class _Router(io.TextIOBase):
         self._name = name
         self._missing = not hasattr(sys, name)
         self._stream: Any = getattr(sys, name, None)
-        self._targets: dict[int, list[TextIO]] = {}
+        self._targets: dict[int, list[Target]] = {}
 
-    def take(self, target: TextIO) -> None:
+    def take(self, target: Target) -> None:
         """Sends what this thread writes to `target`."""
         self._targets.setdefault(threading.get_ident(), []).append(target)
 
@@ -50,16 +53,72 @@ class _Router(io.TextIOBase):
         return 0 if self._stream is None else int(self._stream.write(text))
 
     def flush(self) -> None:
-        if self._stream is not None:
+        targets = self._targets.get(threading.get_ident())
+        if targets:
+            targets[-1].flush()
+        elif self._stream is not None:
             self._stream.flush()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
 
+#: By thread: who is given what its actions print, while they do.
+_listeners: Final[dict[int, Stream]] = {}
+
+
+class Stream(io.TextIOBase):
+    """What an action prints, given to somebody line by line.
+
+    Args:
+        send: is given the parts.
+    """
+
+    def __init__(self, send: Callable[[str], None]) -> None:
+        self._send = send
+        self._parts: list[str] = []
+        self._size = 0
+
+    def write(self, text: str) -> int:
+        """Take a part, and give what is whole."""
+        self._parts.append(text)
+        self._size += len(text)
+        # As a terminal has it: whole lines, and what a progress bar writes.
+        if self._size > _MOST or "\n" in text or "\r" in text:
+            self.flush()
+        return len(text)
+
+    def flush(self) -> None:
+        """Give all that has come."""
+        text, self._parts, self._size = "".join(self._parts), [], 0
+        if text:
+            self._send(text)
+
+
 @contextlib.contextmanager
-def captured_output(target: TextIO) -> Iterator[None]:
-    """What this thread prints within goes to `target`."""
+def told_while_it_runs(send: Callable[[str], None] | None) -> Iterator[None]:
+    """What this thread's actions print within is given to somebody while they run, and is no part of what they answer.
+
+    Args:
+        send: is given it, in parts; None if nobody is.
+    """
+    ident = threading.get_ident()
+    before = _listeners.pop(ident, None)
+    if send is not None:
+        _listeners[ident] = Stream(send)
+    try:
+        yield
+    finally:
+        _listeners.pop(ident, None)
+        if before is not None:
+            _listeners[ident] = before
+
+
+@contextlib.contextmanager
+def captured_output(target: Target) -> Iterator[None]:
+    """What this thread prints within goes to `target`, or to whoever is told of it while it runs."""
+    stream = _listeners.get(threading.get_ident())
+    target = target if stream is None else stream
     with _lock:
         routers = [_router("stdout"), _router("stderr")]
         for router in routers:
@@ -71,6 +130,8 @@ def captured_output(target: TextIO) -> Iterator[None]:
             for router in routers:
                 if router.give_back():
                     router.leave()
+        if stream is not None:
+            stream.flush()
 
 
 def _router(name: str) -> _Router:

@@ -7,6 +7,7 @@ import os
 import tokenize
 from collections.abc import Iterable, Iterator
 
+from daifu_bc.recovery import cells
 from daifu_bc.recovery.history import Step
 
 _NO_END = "\\ No newline at end of file"
@@ -28,6 +29,10 @@ def patch(steps: Iterable[Step]) -> str:
             if name not in texts:
                 found = _read(name)
                 if found == change.new:  # it was taken from there
+                    continue
+                if found is None and change.old and cells.is_cell(name):
+                    changed = _diff(cells.label(name), change.old, change.new)
+                    loose += [f"# {step.title}, in a cell:", *(f"# {line.rstrip()}" for line in changed)]
                     continue
                 if found is None or not change.old:
                     loose += [f"# {step.title}, which has no file:"]

@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Final
 
 from daifu_bc.errors import DaifuError, InternalError, Refusal
-from daifu_bc.recovery import intercept, interlude, journal, policy, signals, unwinding
+from daifu_bc.recovery import intercept, interlude, journal, observers, policy, signals, unwinding
 from daifu_bc.recovery.between import Paused, at_statement
 from daifu_bc.recovery.boundaries import Watch, watch
 from daifu_bc.recovery.capture import Capture
@@ -88,6 +88,8 @@ class Pause:
             return
         finally:
             working.busy = False
+            if observers.left:
+                observers.leave()
         if decision is not None:
             raise decision
 
@@ -145,7 +147,8 @@ def by_signal(name: str, frame: FrameType | None) -> None:
         frame: where the thread is.
     """
     global _by_signal
-    interlude.end()  # a thread that waits before it goes on is to be looked at, too
+    if interlude.end():  # a rule's wait is over, and the hold is looked at
+        return
     if signals.is_held() or (_by_signal is not None and _by_signal.is_waiting):
         return
     busy = working.busy

@@ -75,6 +75,13 @@ def checked(text: str) -> str:
     return name
 
 
+def installed() -> str | None:
+    """Return the name of the signal that pauses the run now; None if none does."""
+    if not _number or _signal.getsignal(_number) is not _handler:
+        return None
+    return signal.Signals(_number).name
+
+
 def install() -> None:
     """Let the signal pause the run, if somebody answers and it is free; another one that did so is given back.
 

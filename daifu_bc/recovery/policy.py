@@ -13,15 +13,16 @@ from collections.abc import Callable
 from typing import Literal, TextIO, cast
 
 from daifu_bc.errors import UsageError
-from daifu_bc.recovery import attaching, journal, rules
+from daifu_bc.recovery import attaching, debuggers, journal, rules
 from daifu_bc.recovery.announcements import announce
 from daifu_bc.recovery.interface import HoldLike, Responder
+from daifu_bc.recovery.output import told_while_it_runs
 from daifu_bc.recovery.telling import tell
 from daifu_bc.recovery.working import came_from_outside, working
 
 PLAYBOOK_VARIABLE = "DAIFU_PLAYBOOK"
 
-Kind = Literal["rules", "playbook", "notebook", "terminal", "attach"]
+Kind = Literal["rules", "playbook", "notebook", "terminal", "attach", "debugger"]
 #: A function that returns a responder, or the name of one (`package.module:function`), imported when it is needed.
 #: That of the playbook is called with the file's name, the others with nothing.
 Factory = Callable[..., Responder] | str
@@ -36,6 +37,8 @@ _playbook: Responder | None = None
 _playbook_file: str | None = None
 #: Tells whether the cell that is being run has a line for input; None where there is no notebook.
 _in_cell: Callable[[], bool] | None = None
+#: Tells whether the terminal is not in use by a shell; None where there is none.
+_terminal_free: Callable[[], bool] | None = None
 #: The process that was found to have nobody who answers; a forked child asks anew.
 _nobody = 0
 #: Whether there are rules in a file that has not been read yet, found out at the same time.
@@ -59,6 +62,13 @@ def set_notebook(in_cell: Callable[[], bool] | None) -> None:
     """Say how to find out whether a person can be asked in a notebook's cell; None if there is no notebook any more."""
     global _in_cell
     _in_cell = in_cell
+    ask_anew()
+
+
+def set_terminal_free(is_free: Callable[[], bool] | None) -> None:
+    """Say how to find out whether the terminal is the program's, and not that of a shell which waits for a line; None if it always is."""
+    global _terminal_free
+    _terminal_free = is_free
     ask_anew()
 
 
@@ -136,6 +146,8 @@ def at_terminal() -> bool:
     The program may have put other objects in `sys.stdin` and `sys.stderr`; the person is still there. In a child
     process of multiprocessing stdin is closed, so that children do not compete for the keyboard.
     """
+    if _terminal_free is not None and not _terminal_free():
+        return False
     return _is_terminal(sys.__stdin__) and _is_terminal(sys.__stderr__)
 
 
@@ -157,7 +169,7 @@ def somebody_answers() -> bool:
 def somebody_looks() -> bool:
     """Tell whether a hold would be answered by more than rules, which are for crashes alone."""
     global _nobody, _unread_rules
-    if _playbook is not None:
+    if _playbook is not None or debuggers.attached():
         return True
     if _nobody == os.getpid() or working.busy:
         return False
@@ -168,13 +180,18 @@ def somebody_looks() -> bool:
             return True
         if in_cell() or ("terminal" in _factories and at_terminal()):
             return True
-        if _may_attach():
+        if _may_attach() or _may_be_debugged():
             return True
         _unread_rules = rules.wanted_file() is not None
         _nobody = os.getpid()
         return False
     finally:
         working.busy = False
+
+
+def somebody_was_asked_for() -> bool:
+    """Tell whether somebody has said who answers holds: a playbook, rules, or who attaches."""
+    return bool(os.environ.get(PLAYBOOK_VARIABLE)) or rules.present() or attaching.asked_for()
 
 
 def ask_anew() -> None:
@@ -190,7 +207,12 @@ def asks_again() -> bool:
     """
     if _playbook is not None:
         return False
-    return in_cell() or ("terminal" in _factories and at_terminal()) or _may_attach()
+    at_prompt = in_cell() or ("terminal" in _factories and at_terminal())
+    return at_prompt or _may_attach() or _may_be_debugged()
+
+
+def _may_be_debugged() -> bool:
+    return "debugger" in _factories and (debuggers.attached() or debuggers.wanted())
 
 
 def _may_attach() -> bool:
@@ -204,7 +226,9 @@ def respond(hold: HoldLike) -> None:
     """
     announce("held", hold)
     try:
-        _ask(hold)
+        # What an action has come to is not that action: its output is nobody else's, and it waits as long as is said.
+        with told_while_it_runs(None), attaching.own_limit():
+            _ask(hold)
     except Exception as error:
         if came_from_outside(error):
             raise
@@ -231,6 +255,8 @@ def _ask(hold: HoldLike) -> None:
         _make("terminal")(hold)
     elif _may_attach():
         _make("attach")(hold)
+    elif _may_be_debugged():
+        _make("debugger")(hold)
 
 
 def _ask_rules(hold: HoldLike) -> None:

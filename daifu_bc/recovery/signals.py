@@ -297,6 +297,11 @@ def news(*, person: bool) -> list[str]:
     return texts
 
 
+def untold() -> bool:
+    """Tell whether there is something to be told of handlers that have raised something."""
+    return _in_main_thread() and any(not noted.told for noted in _state.noted)
+
+
 def raised_by_handler(name: str) -> BaseException | None:
     """Return the last exception of that class that a handler has raised during this hold.
 

@@ -101,7 +101,7 @@ def patch() -> str:
 def _done(word: str, frame: FrameType, work: Callable[[], tuple[str, str]]) -> str:
     """Does it, and writes it down."""
     _refuse_if_it_cannot_be(word, frame)
-    began, busy = time.time(), working.busy
+    began, busy = time.monotonic(), working.busy
     code, outcome = "", "interrupted"
     working.busy = True
     try:
@@ -115,7 +115,7 @@ def _done(word: str, frame: FrameType, work: Callable[[], tuple[str, str]]) -> s
         journal.record(
             word,
             code=code,
-            seconds=time.time() - began,
+            seconds=time.monotonic() - began,
             outcome=outcome,
             file=frame.f_code.co_filename,
             line=frame.f_lineno or 0,
@@ -167,7 +167,7 @@ def _held(views: Sequence[FrameView]) -> FrameView:
 
 def _file(target: str) -> str:
     path = os.path.expanduser(target)
-    if not os.path.isfile(path):
+    if not os.path.exists(path):
         raise Refusal(
             f"there is no file {path}", remedy="To give a new definition of a function, pass it as `source`."
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import sys
@@ -30,7 +31,9 @@ def tell(text: str) -> None:
 
 
 def _write(stream: TextIO, text: str) -> None:
-    stream.flush()
+    # In the middle of its own work, as when a signal has come, what it is about to write comes later.
+    with contextlib.suppress(RuntimeError):
+        stream.flush()
     try:
         descriptor = stream.fileno()
     except (OSError, ValueError, AttributeError):  # no file: an editor's window, say

@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from daifu_bc.errors import Refusal
 from daifu_bc.recovery.attributes import plain_text
@@ -33,6 +33,7 @@ class Place:
         function: the function's qualified name.
         error: the class of what was raised, and its text if it has a plain one.
         since: when the hold began, as `time.time()` tells it.
+        began: the same, as `time.monotonic()` tells it.
         order: the number of the outermost hold of its thread, and its own.
         told: whether the person knows that it is there.
         exit_code: with which it is to end, without being asked.
@@ -47,6 +48,7 @@ class Place:
     function: str
     error: tuple[str, str]
     since: float
+    began: float
     order: tuple[int, int] = (0, 0)
     told: bool = False
     exit_code: int | None = None
@@ -249,7 +251,26 @@ def _place(hold: HoldLike, asks: bool) -> Place:
         frame.name,
         (type(hold.exception).__name__, text),
         hold.started,
+        hold.began,
     )
+
+
+def facts(hold: HoldLike | Place) -> dict[str, Any]:
+    """Return what others are told of a hold, as it goes into JSON.
+
+    Args:
+        hold: it, or its place.
+    """
+    place = hold if isinstance(hold, Place) else _place(hold, asks=False)
+    return {
+        "number": place.number,
+        "thread": place.thread,
+        "file": place.filename,
+        "line": place.line,
+        "function": place.function,
+        "error": {"type": place.error[0], "text": place.error[1]},
+        "since": place.since,
+    }
 
 
 #: Of this process.

@@ -6,7 +6,7 @@ import ast
 import inspect
 from dataclasses import dataclass, field, replace
 from types import CellType, FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 from daifu_bc.analysis import editions
 from daifu_bc.analysis.code import cells_at_start
@@ -27,6 +27,22 @@ from daifu_bc.rewrite.continuation import Start
 
 #: How a frame goes on, and a sentence that says so.
 Way = tuple[Decision, str]
+
+
+class Place(NamedTuple):
+    """A line at which a run would go on.
+
+    Attributes:
+        path: its file.
+        line: its number.
+        text: what stands there, as far as that is known.
+        new: whether a surgery has put it in.
+    """
+
+    path: str
+    line: int
+    text: str
+    new: bool
 
 
 @dataclass
@@ -153,9 +169,27 @@ class Ways:
         Raises:
             NoPoint: it cannot run anything.
         """
-        line = self._restarts().line_of(self._retry_start().place)
+        line = self.line_next()
         new = " of the new code" if self.flow is not self.captured.flow else ""
         return f"at line {line}{new}{_text(self.flow, line)}"
+
+    def line_next(self) -> int:
+        """The line at which `pass` would go on, in the body in which the frame goes on.
+
+        Raises:
+            NoPoint: it cannot go on.
+        """
+        return self._restarts().line_of(self._retry_start().place)
+
+    def place_next(self) -> Place:
+        """The same, with the line's file and text.
+
+        Raises:
+            NoPoint: it cannot go on.
+        """
+        line, code = self.line_next(), self.flow.code
+        new = self.flow is not self.captured.flow
+        return Place(code.co_filename, line, _text(self.flow, line).removeprefix(": "), new)
 
     def move_to(self, flow: Flow, values: dict[str, object] | None = None) -> str:
         """Lets the frame go on in another body at the statement that corresponds to its own; a sentence if it cannot.

@@ -1,0 +1,80 @@
+"""Where runs and those who look for them meet: a directory that is the user's alone."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from typing import Final
+
+from daifu_bc.errors import DaifuError
+from daifu_bc.recovery.private import COMMON, DIRECTORY_MODE, borrowed_rights
+
+_OTHERS: Final = 0o077
+
+
+class AttachError(DaifuError):
+    """A run cannot be reached. The text says what stands in the way."""
+
+    slug = "attach"
+
+
+def directories() -> list[str]:
+    """Return the directories where runs may be, the best one first."""
+    base = os.environ.get("XDG_RUNTIME_DIR", "")
+    best = [os.path.join(base, "daifu_bc")] if os.path.isabs(base) and _is_own(base) else []
+    # Not what TMPDIR says, which may be another one for each job.
+    return [*best, os.path.join(COMMON, f"daifu_bc-{os.getuid()}")]
+
+
+def _is_own(path: str) -> bool:
+    try:
+        return os.stat(path).st_uid == os.getuid()
+    except OSError:  # it ends with the user's last session, for one
+        return False
+
+
+def check(path: str) -> None:
+    """See that a directory is the user's alone.
+
+    Raises:
+        AttachError: it is not.
+        OSError: it is not there.
+    """
+    found = os.lstat(path)
+    if stat.S_ISLNK(found.st_mode):
+        reason = "it is a symbolic link"
+    elif not stat.S_ISDIR(found.st_mode):
+        reason = "it is no directory"
+    elif found.st_uid != os.getuid():
+        reason = f"it belongs to another user ({found.st_uid})"
+    elif found.st_mode & _OTHERS:
+        reason = f"others may enter it (its mode is {stat.S_IMODE(found.st_mode):04o}, not 0700)"
+    else:
+        return
+    raise AttachError(f"{path} is not used", why=reason, remedy="Remove it, or set XDG_RUNTIME_DIR.")
+
+
+def place() -> str:
+    """Return the directory for this process, which is made if it is not there.
+
+    Raises:
+        AttachError: there is none that is the user's alone.
+        OSError: it cannot be made.
+    """
+    if borrowed_rights():
+        raise AttachError("nobody may attach", why="the program runs with another user's rights")
+    directory = directories()[0]
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(directory, DIRECTORY_MODE)
+    check(directory)
+    return directory
+
+
+def is_possible() -> bool:
+    """Tell whether there is such a directory."""
+    try:
+        place()
+    except (AttachError, OSError):
+        return False
+    return True

@@ -1,0 +1,321 @@
+"""A run that is held at a terminal can be reached from another one: real terminals, real sockets."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from tests.attaching import CRASHES, Client, Programs
+
+pytestmark = [
+    pytest.mark.terminal,
+    pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
+]
+
+Spawn = Callable[..., "pexpect.spawn[str]"]
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Iterator[Programs]:
+    # A socket's path has hardly more than a hundred characters.
+    with tempfile.TemporaryDirectory(prefix="daifu") as runtime:
+        made = Programs(tmp_path, Path(runtime))
+        yield made
+        made.close()
+
+
+@pytest.fixture(params=["xterm", "dumb"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def at_terminal(kind: str, programs: Programs) -> Iterator[Spawn]:
+    children: list[pexpect.spawn[str]] = []
+
+    def spawn(*words: str, **variables: str) -> pexpect.spawn[str]:
+        child = pexpect.spawn(
+            sys.executable,
+            ["-X", "faulthandler", "-m", "daifu_bc", *words],
+            cwd=str(programs.folder),
+            env={"PATH": "", "TERM": kind, "NO_COLOR": "1", **programs.environment, **variables},
+            encoding="utf-8",
+            timeout=30,
+            dimensions=(40, 160),
+        )
+        child.delaybeforesend = None
+        children.append(child)
+        return child
+
+    yield spawn
+    for child in children:
+        child.close(force=True)
+
+
+def run(
+    at_terminal: Spawn, programs: Programs, program: str = CRASHES, **variables: str
+) -> pexpect.spawn[str]:
+    """Start a program, and wait until it is held at its terminal."""
+    (programs.folder / "program.py").write_text(program)
+    child = at_terminal("run", "program.py", **variables)
+    child.expect_exact("ZeroDivisionError")
+    child.expect_exact("daifu>")
+    return child
+
+
+SHOWS_MODES = """
+import termios
+print("before", termios.tcgetattr(0) == BEFORE)
+"""
+
+
+def test_words_from_elsewhere_decide(at_terminal: Spawn, programs: Programs) -> None:
+    program = f"import termios\nBEFORE = termios.tcgetattr(0)\n{CRASHES}{SHOWS_MODES}"
+    child = run(at_terminal, programs, program)
+    child.send("p 1")  # it is not finished
+    done = programs.daifu("do", str(child.pid), "print('for the client')\nstate.append(5)", "pass")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("for the client\n")
+    child.expect_exact("Decided from another terminal: print('for the client') ...")
+    child.expect_exact("result 10")
+    # The terminal is as it was, and nothing of what was begun is left for the program.
+    child.expect_exact("before True")
+    child.expect(pexpect.EOF)
+    child.wait()
+    assert child.exitstatus == 0
+    assert programs.sockets() == []
+
+
+def test_what_is_half_typed_stays(at_terminal: Spawn, programs: Programs) -> None:
+    child = run(at_terminal, programs)
+    child.send("state.append")
+    child.expect_exact("state.append")
+    client = programs.client(child.pid)
+    assert client.call("do", words="state.append(1)")["result"]["failed"] == ""
+    child.expect_exact("From another terminal: state.append(1)")
+    child.expect_exact("daifu>")
+    client.close()
+    # The one at the terminal acts as soon as the client has gone.
+    assert programs.client(child.pid).call("status")["result"]["acts"] == "nobody"
+    child.sendline("(2)")
+    child.expect_exact("Next: `pass` goes on")
+    child.expect_exact("daifu>")
+    child.sendline("pass")
+    child.expect_exact("result 5")
+    child.expect(pexpect.EOF)
+
+
+def test_a_statement_that_is_half_typed_stays(at_terminal: Spawn, programs: Programs) -> None:
+    child = run(at_terminal, programs)
+    child.sendline("for number in (1, 2):")
+    child.expect_exact("...")
+    programs.daifu("do", str(child.pid), "p 1")
+    child.expect_exact("From another terminal: p 1")
+    child.expect_exact("...")
+    child.sendline("    state.append(number)")
+    child.expect_exact("...")
+    child.sendline("")
+    child.expect_exact("Next: `pass` goes on")
+    child.expect_exact("daifu>")
+    child.sendline("pass")
+    child.expect_exact("result 5")
+
+
+def test_one_acts(at_terminal: Spawn, programs: Programs) -> None:
+    child = run(at_terminal, programs)
+    client = programs.client(child.pid)
+    assert client.call("status")["result"]["seconds_left"] is None
+    assert client.call("do", words="p 6 * 7")["result"]["text"] == "42"
+    child.expect_exact("From another terminal: p 6 * 7")
+    child.expect_exact("daifu>")
+    child.sendline("pass")
+    child.expect_exact("Another terminal acts; `take` takes over.")
+    child.expect_exact("daifu>")
+    child.sendline("take")
+    child.expect_exact("You act now.")
+    child.expect_exact("daifu>")
+    assert client.call("do", words="pass")["error"]["code"] == -32000
+    assert client.call("take")["result"] == {}
+    child.expect_exact("Another terminal has taken over; `take` takes it back.")
+    assert client.call("do", words="state.append(1)\npass")["result"]["decided"] is True
+    child.expect_exact("Decided from another terminal: state.append(1) ...")
+    child.expect_exact("result 10")
+    child.expect(pexpect.EOF)
+
+
+def test_take_is_a_name_where_nobody_else_acts(at_terminal: Spawn, programs: Programs) -> None:
+    child = run(at_terminal, programs, CRASHES.replace("state", "take"))
+    child.sendline("take")
+    child.expect_exact("[]")
+    child.sendline("raise")
+    child.expect(pexpect.EOF)
+
+
+def test_looking_around_does_not_disturb(at_terminal: Spawn, programs: Programs) -> None:
+    child = run(at_terminal, programs)
+    client = programs.client(child.pid)
+    assert client.call("status")["result"]["acts"] == "nobody"
+    assert client.call("complete", text="sta")["result"]["names"] == ["state", "staticmethod"]
+    assert "state = []" in client.call("report")["result"]["text"]
+    child.sendline("p 40 + 2")
+    child.expect_exact("42")
+    assert "another" not in str(child.before)
+    assert client.call("status")["result"]["acts"] == "another"
+    child.expect_exact("daifu>")
+    child.sendline("return")
+    child.expect_exact("ends")
+    assert client.next() == {"jsonrpc": "2.0", "method": "over", "params": {"hold": 1}}
+    assert client.next() == {}
+
+
+def test_ctrl_c_at_the_terminal_interrupts_what_a_client_has_typed(
+    at_terminal: Spawn, programs: Programs
+) -> None:
+    child = run(at_terminal, programs)
+    os.mkfifo(programs.folder / "pipe")
+    client = programs.client(child.pid)
+    client.ask("do", words="open('pipe').read()")
+    with open(programs.folder / "pipe", "w"):
+        child.sendintr()
+        assert client.next()["result"]["failed"] == "the action raised KeyboardInterrupt"
+    child.expect_exact("From another terminal: open('pipe').read()")
+    child.expect_exact("daifu>")
+    client.close()
+
+
+@pytest.mark.parametrize("kind", ["dumb"], indirect=True)
+def test_a_client_is_told_that_the_terminal_has_decided(at_terminal: Spawn, programs: Programs) -> None:
+    child = run(at_terminal, programs)
+    client = programs.client(child.pid)
+    client.call("status")
+    assert client.call("do", words="p 1", hold=7)["error"]["code"] == -32001
+    child.sendline("state.append(1)")
+    child.expect_exact("daifu>")
+    child.sendline("pass")
+    child.expect_exact("result 10")
+    assert client.next()["method"] == "over"
+
+
+NO_PLACE = [{"DAIFU_ATTACH": "0"}, {"XDG_RUNTIME_DIR": "/proc/self"}]
+
+
+@pytest.mark.parametrize("variables", NO_PLACE, ids=["not wanted", "no directory"])
+@pytest.mark.parametrize("kind", ["dumb"], indirect=True)
+def test_where_nobody_can_attach_the_prompt_is_as_ever(
+    variables: dict[str, str], at_terminal: Spawn, programs: Programs
+) -> None:
+    child = run(at_terminal, programs, **variables)
+    assert programs.sockets() == []
+    child.sendline("state.append(2)")
+    child.expect_exact("daifu>")
+    child.sendline("pass")
+    child.expect_exact("result 10")
+
+
+THREAD = """
+import threading
+def divide(state):
+    result = 10 // len(state)
+    print("result", result, flush=True)
+thread = threading.Thread(target=divide, args=([],), name="worker")
+thread.start()
+thread.join()
+print("ends", flush=True)
+"""
+
+
+def test_a_thread(at_terminal: Spawn, programs: Programs) -> None:
+    child = run(at_terminal, programs, THREAD)
+    client = programs.client(child.pid)
+    assert client.call("do", words="state.append(1)")["result"]["failed"] == ""
+    child.expect_exact("From another terminal: state.append(1)")
+    child.expect_exact("daifu>")
+    client.close()
+    child.sendline("state.append(2)")
+    child.expect(re.escape("Next: `pass` goes on"))
+    done = programs.daifu("do", "--take", str(child.pid), "pass")
+    assert (done.returncode, done.stderr) == (0, "")
+    child.expect_exact("Decided from another terminal: pass")
+    child.expect_exact("result 5")
+    child.expect_exact("ends")
+
+
+CALLS = """
+import sys, threading
+sys.path.insert(0, {root!r})
+from daifu_bc.frontends.calls import calls
+from daifu_bc.recovery.turns import turns
+print("nobody is asked:", calls.put(print), flush=True)
+def divide(state):
+    result = 10 // len(state)
+    print("result", result, flush=True)
+def fails(hold):
+    raise ValueError("for nothing")
+def decides(hold):
+    assert threading.current_thread() is threading.main_thread()
+    hold.act("state.append(1)")
+    hold.retry()
+def watch():
+    open("pipe").read()
+    calls.put(fails)
+    calls.put(decides)
+threading.Thread(target=watch).start()
+divide([])
+"""
+
+
+def test_something_else_wants_the_held_thread(at_terminal: Spawn, programs: Programs) -> None:
+    os.mkfifo(programs.folder / "pipe")
+    root = programs.environment["PYTHONPATH"]
+    child = run(at_terminal, programs, CALLS.replace("{root!r}", repr(root)), DAIFU_ATTACH="0")
+    (programs.folder / "pipe").write_text("go on")
+    child.expect_exact("daifu_bc failed inside (ValueError: for nothing); the hold stays.")
+    child.expect_exact("Decided elsewhere.")
+    child.expect_exact("result 10")
+    child.expect(pexpect.EOF)
+
+
+def test_output_comes_while_it_is_printed(programs: Programs) -> None:
+    """No terminal is needed for this one."""
+    started = programs.start(CRASHES)
+    client: Client = programs.client(started.held())
+    os.mkfifo(programs.folder / "pipe")
+    words = "print('first'); print('sec', end=''); print('ond', end='', flush=True); text = open('pipe').read(); print(text)"
+    client.ask("do", words=f"{words}\np len(text)", stream=True)
+    first, second = client.next(), client.next()
+    assert first == {"jsonrpc": "2.0", "method": "output", "params": {"id": 1, "text": "first\n"}}
+    assert second["params"] == {"id": 1, "text": "second"}
+    other = programs.client(started.process.pid)
+    assert other.call("status")["result"]["busy"] is True
+    assert other.call("interrupt")["error"]["code"] == -32000
+    (programs.folder / "pipe").write_text("third")
+    assert client.next()["params"]["text"] == "third\n"
+    assert client.next()["result"]["text"].splitlines()[-1] == "5"
+    assert other.call("status")["result"]["busy"] is False
+    assert client.call("interrupt")["result"] == {"interrupted": False}
+    assert programs.daifu("do", "--take", str(started.process.pid), "return").returncode == 0
+    assert started.end()[0] == "ends\n"
+
+
+def test_another_client_interrupts_when_it_acts(programs: Programs) -> None:
+    started = programs.start(CRASHES)
+    pid = started.held()
+    client, other = programs.client(pid), programs.client(pid)
+    os.mkfifo(programs.folder / "pipe")
+    client.ask("do", words="open('pipe').read()\npass")
+    with open(programs.folder / "pipe", "w"):
+        assert other.call("take")["result"] == {}
+        assert client.next()["method"] == "taken"
+        assert other.call("interrupt")["result"] == {"interrupted": True}
+        result = client.next()["result"]
+    assert result["failed"] == "the action raised KeyboardInterrupt"
+    assert result["text"].endswith("1 more not run.")
+    assert other.call("do", words="return")["result"]["decided"] is True
+    assert started.end()[0] == "ends\n"
