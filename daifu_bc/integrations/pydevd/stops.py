@@ -105,6 +105,7 @@ def stop(
         del stops[found.thread]
         about = known.information(thread)
         about.pydev_step_stop = about.step_in_initial_location = None
+    known.answer_rest(found.thread)
     return found.wanted
 
 
