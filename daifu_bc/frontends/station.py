@@ -25,6 +25,7 @@ from daifu_bc.frontends.switching import ended_while
 from daifu_bc.frontends.visitor import Visitor
 from daifu_bc.recovery.interface import HoldLike
 from daifu_bc.recovery.interrupts import undisturbed
+from daifu_bc.recovery.last_will import at_death
 from daifu_bc.recovery.meeting import AttachError
 from daifu_bc.recovery.telling import tell
 
@@ -121,6 +122,7 @@ class Station:
         found = os.stat(self._path)
         self._identity = (found.st_dev, found.st_ino)
         atexit.register(self._at_exit)
+        at_death.append(self._remove)
 
     def _close(self) -> None:
         self._stop_listening()
@@ -133,6 +135,8 @@ class Station:
 
     def _stop_listening(self) -> None:
         atexit.unregister(self._at_exit)
+        with contextlib.suppress(ValueError):
+            at_death.remove(self._remove)
         if self._listener is not None:
             self._listener.close()
             self._listener = None
