@@ -25,6 +25,7 @@ from daifu_bc.frontends.switching import ended_while
 from daifu_bc.frontends.visitor import Visitor
 from daifu_bc.recovery.interface import HoldLike
 from daifu_bc.recovery.interrupts import undisturbed
+from daifu_bc.recovery.last_will import at_death
 from daifu_bc.recovery.meeting import AttachError
 from daifu_bc.recovery.telling import tell
 
@@ -385,6 +386,7 @@ class Station:
 
 #: Of this process.
 station: Final = Station()
+at_death.append(station._remove)
 
 os.register_at_fork(
     before=station.before_fork, after_in_parent=station.after_fork, after_in_child=station.in_child
