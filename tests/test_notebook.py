@@ -88,6 +88,9 @@ def test_a_cell_that_awaits_goes_on_too(kernel: Kernel) -> None:
     assert (cell.value, cell.error) == ("[10, 2]", "")
     cell = kernel.run("await asyncio.sleep(0)\nz = [1, 2][5]\nprint('after', z)", "z = 3", "skip")
     assert (cell.text[-8:], cell.error) == ("after 3\n", "")
+    # A task is held where it crashed, and not where it is awaited.
+    cell = kernel.run("await asyncio.gather(late(0), late(0), late(5))", "return 1", "x = 10", "pass")
+    assert (cell.value, cell.error) == ("[1, 1, 2]", "")
 
 
 @pytest.mark.parametrize(

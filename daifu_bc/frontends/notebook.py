@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Container, Sequence
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 from daifu_bc.frontends import switching, terminal
 from daifu_bc.frontends.calls import calls
@@ -37,11 +37,14 @@ _COLOURS: Final = {
 
 #: The kernel whose cells are vaccinated.
 _kernels: Final[list[Any]] = []
+#: Where the cells' output goes, whatever a program, or `%%capture`, makes of `sys.stdout`.
+_streams: Final[list[TextIO]] = []
 
 
 def use(kernel: Any | None) -> None:
     """Ask in the cells of this kernel from now on; None for in none."""
     _kernels[:] = [] if kernel is None else [kernel]
+    _streams[:] = [] if kernel is None else [sys.stdout]
 
 
 def responder() -> Responder:
@@ -131,9 +134,10 @@ def write(text: str, ours: bool) -> None:
     if ours and not terminal.no_colours():
         text = "\n".join(map(_coloured, text.split("\n")))
     try:
-        sys.stdout.write(f"{text}\n")
-        sys.stdout.flush()
-    except Exception:  # noqa: BLE001 - the program has made something else of it
+        for stream in _streams:
+            stream.write(f"{text}\n")
+            stream.flush()
+    except Exception:  # noqa: BLE001 - it is closed, say
         tell(text)
 
 

@@ -168,5 +168,6 @@ def _folder() -> str:
 
 #: Of this process.
 run_file: Final = RunFile()
+at_death.append(run_file._remove)
 
 os.register_at_fork(after_in_child=run_file.in_child)
