@@ -79,6 +79,11 @@ class Kernel:
         self.client.start_channels()
         self.client.wait_for_ready(timeout=LIMIT)
 
+    @property
+    def process(self) -> str:
+        """The number of its process."""
+        return str(self._manager.provisioner.pid)  # type: ignore[union-attr,unused-ignore]
+
     def close(self) -> None:
         """End the kernel and everything that belongs to it."""
         self.client.stop_channels()

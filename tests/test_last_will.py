@@ -142,6 +142,25 @@ def test_what_the_handler_raises_is_an_interruption(tmp_path: Path) -> None:
     assert "daifu_bc/" not in ended.stderr[ended.stderr.index("Traceback") :]
 
 
+def test_in_a_loop_that_waits_for_its_end(tmp_path: Path) -> None:
+    """The clause that catches what the handler raises is no obstacle."""
+    program = (
+        "import os, signal\n"
+        "class Stop(Exception): pass\n"
+        "def stop(*_): raise Stop\n"
+        "signal.signal(signal.SIGTERM, stop)\n"
+        "def main(n=0):\n"
+        "    try:\n"
+        "        os.kill(os.getpid(), signal.SIGTERM)\n"
+        "        while n < 30000: n += 1\n"
+        "    except Stop: print(n < 30000)\n"
+        "main()\n"
+    )
+    ended = run(tmp_path, program, "", "--last-will", "print('saved', n < 30000)")
+    assert (ended.code, ended.stdout) == (0, "True\n")
+    assert "saved True" in ended.stderr
+
+
 ASYNCIO = """
 import asyncio, os, signal
 async def work():
@@ -397,7 +416,9 @@ def hold(programs: Programs, way: str, *, before: str = "", run: str = "work") -
     )
     held.wait_until(re.compile(pattern))
     held.signal(signal.SIGTERM)
-    return held.end()
+    ended = held.end()
+    assert not list(programs.directory.iterdir())
+    return ended
 
 
 @pytest.mark.parametrize("way", ["rule", "action", "attach"])
@@ -407,6 +428,7 @@ def test_held_it_is_done_there(programs: Programs, way: str, run: str) -> None:
     assert (out, code) == ("", BY_SIGNAL), err
     assert err.count("saved /no/such/file") == 1
     assert [entry["function"] for entry in told(programs.folder)] == ["fetch"]
+    assert programs.sockets() == []  # nor anything else there
 
 
 @pytest.mark.parametrize("way", ["rule", "attach"])

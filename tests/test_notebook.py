@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,8 +39,8 @@ def fresh(tmp_path: Path) -> Iterator[Kernel]:
 
 
 @contextmanager
-def loaded(folder: Path) -> Iterator[Kernel]:
-    started = Kernel(folder)
+def loaded(folder: Path, **variables: str) -> Iterator[Kernel]:
+    started = Kernel(folder, **variables)
     try:
         cell = started.run("%load_ext daifu_bc")
         assert (cell.text, cell.error) == ("", "")
@@ -86,6 +88,24 @@ def test_a_cell_that_awaits_goes_on_too(kernel: Kernel) -> None:
     assert (cell.value, cell.error) == ("[10, 2]", "")
     cell = kernel.run("await asyncio.sleep(0)\nz = [1, 2][5]\nprint('after', z)", "z = 3", "skip")
     assert (cell.text[-8:], cell.error) == ("after 3\n", "")
+    # A task is held where it crashed, and not where it is awaited.
+    cell = kernel.run("await asyncio.gather(late(0), late(0), late(5))", "return 1", "x = 10", "pass")
+    assert (cell.value, cell.error) == ("[1, 1, 2]", "")
+
+
+@pytest.mark.parametrize(
+    ("awaits", "shown"),
+    [("asyncio.gather(divide(0), divide(2))", "[2, 5]"), ("asyncio.create_task(divide(0))", "2")],
+    ids=["gather", "task"],
+)
+def test_tasks_that_a_cell_awaits_are_held(kernel: Kernel, awaits: str, shown: str) -> None:
+    """What the kernel itself catches around the cell is no handler."""
+    code = f"import asyncio\nasync def divide(x):\n    return 10 // x\nprint(await {awaits})"
+    cell = kernel.run(code, "x = 5", "pass")
+    assert (cell.error, cell.text.splitlines()[-1]) == ("", shown), cell.traceback
+    handled = code.replace("print", "try: print") + "\nexcept ZeroDivisionError: print('caught')"
+    cell = kernel.run(handled)
+    assert (cell.error, cell.text, cell.prompts) == ("", "caught\n", [])
 
 
 def test_magics_and_commands_go_on_working(kernel: Kernel) -> None:
@@ -364,7 +384,7 @@ def test_surgery_of_a_cell_that_awaits(kernel: Kernel) -> None:
 
 def test_a_running_cell_is_paused_from_a_subshell(kernel: Kernel) -> None:
     subshell = kernel.subshell()
-    loop = "print('begun', flush=True)\nstop, rounds = False, 0\nwhile not stop:\n    rounds += 1\nprint('stopped')"
+    loop = "stop, rounds = False, 0\nprint('begun', flush=True)\nwhile not stop:\n    rounds += 1\nprint('stopped')"
     said = []
 
     def pause() -> None:
@@ -377,7 +397,7 @@ def test_a_running_cell_is_paused_from_a_subshell(kernel: Kernel) -> None:
 
 def test_an_interrupt_is_held_if_asked_for(kernel: Kernel) -> None:
     kernel.run("import daifu_bc\ndaifu_bc.configure(hold_keyboard_interrupt=True)")
-    loop = "print('begun', flush=True)\nstop = False\nwhile not stop:\n    pass\nprint('stopped')"
+    loop = "stop = False\nprint('begun', flush=True)\nwhile not stop:\n    pass\nprint('stopped')"
     # It may have been interrupted in what prints.
     action = "get_ipython().user_ns['stop'] = True"
     cell = kernel.run(loop, action, "pass", seen={"begun": kernel.interrupt})
@@ -389,6 +409,51 @@ def test_an_interrupt_is_held_if_asked_for(kernel: Kernel) -> None:
 def test_the_kernel_outlives_the_word_exit(kernel: Kernel) -> None:
     assert kernel.run("1 // 0", "exit").error == "SystemExit"
     assert kernel.run("1 + 1").value == "2"
+
+
+@pytest.fixture
+def runtime() -> Iterator[Path]:
+    """A runtime directory; the name of a socket has to be short."""
+    with tempfile.TemporaryDirectory(prefix="nb") as folder:
+        yield Path(folder)
+
+
+def test_a_held_cell_is_reached_from_another_terminal(tmp_path: Path, runtime: Path) -> None:
+    elsewhere = {"XDG_RUNTIME_DIR": str(runtime), "DAIFU_ATTACH": ""}
+
+    def daifu(*words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "daifu_bc", *words],
+            env={**os.environ, **elsewhere},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
+
+    def act_and_answer() -> None:
+        assert "ZeroDivisionError" in daifu("ps")
+        assert daifu("do", started.process, "x = 5").startswith("Next: ")
+        started.type("x + 1")  # the line for input is still there
+
+    with loaded(tmp_path, **elsewhere) as started:
+        started.run(DIVIDE)
+        assert "running" in daifu("ps")
+        cell = started.run("divide(0)", lambda: daifu("do", started.process, "x = 1", "pass"))
+        assert (cell.value, cell.prompts) == ("10", ["daifu> "])
+        assert "Decided from another terminal: " in cell.text
+        cell = started.run("divide(0)", act_and_answer, "pass")
+        assert (cell.value, cell.prompts) == ("2", ["daifu> "] * 2)
+        assert "\n6\n" in cell.text
+        assert "From another terminal: x = 5" in cell.text
+        paused = started.run(
+            "stop = False\nprint('begun', flush=True)\nwhile not stop:\n    pass",
+            "stop = True",
+            "pass",
+            seen={"begun": lambda: daifu("pause", started.process)},
+        )
+        assert paused.error == ""
 
 
 @pytest.mark.terminal

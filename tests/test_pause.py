@@ -77,6 +77,40 @@ def test_a_tight_loop_goes_on_as_told(way: str, where: str, tmp_path: Path) -> N
     assert ended.stdout == f"{printed}\n"
 
 
+IN_A_BLOCK = """
+import os, signal
+stop, log = [], []
+def spin(n):
+    try:
+        try:
+            os.kill(os.getpid(), signal.SIGUSR1)
+            while not stop and n < 30000: n += 1
+        except {}: log.append('caught')
+        finally: log.append('finally')
+    {}
+    return n < 30000
+print(spin(0), log)
+"""
+
+
+@pytest.mark.parametrize("clause", ["KeyError", "BaseException", "* KeyError"])
+@pytest.mark.parametrize(
+    "around",
+    ["except OSError: pass", "except BaseException: log.append('too far')", "finally: log.append('out')"],
+)
+def test_a_loop_in_a_block_is_stopped(clause: str, around: str, tmp_path: Path) -> None:
+    """What is raised there is asked of the program's own clauses first; no barrier covers it."""
+    ended = play(tmp_path, IN_A_BLOCK.format(clause, around), "stop.append(1)\npass")
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout == f"True {['finally', *(['out'] if 'out' in around else [])]}\n"
+
+
+def test_from_a_loop_in_a_block_it_goes_elsewhere(tmp_path: Path) -> None:
+    program = IN_A_BLOCK.format("KeyError", "except OSError: pass")
+    ended = play(tmp_path, program, "return 'given'")
+    assert (ended.returncode, ended.stdout) == (0, "given ['finally']\n"), ended.stderr
+
+
 RANDOM = """
 import random, threading, time, daifu_bc
 events = []

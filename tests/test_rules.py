@@ -705,3 +705,89 @@ def test_in_all_kinds_of_frames(tmp_path: Path, form: str) -> None:
     assert ended.code == 0
     again = 12 if form == "threads" else 4
     assert len(journal(tmp_path, outcome="done", rule="program.py:4")) == again
+
+
+KEPT = """
+import gc, weakref
+import daifu_bc
+gc.disable()
+class Big: pass
+class Fails(OSError): pass
+kept, left = [], [2]
+def get(big):
+    if left:
+        left.pop()
+        error = Fails('away')
+        kept.append(weakref.ref(error))
+        try:
+            raise error
+        finally:
+            del error
+    return 1
+def work():
+    big = Big()
+    kept.append(weakref.ref(big))
+    value = get(big)
+    return value
+@daifu_bc.on(KeyError)
+def rule(hold):
+    return f'return {len(hold.frames)}'
+def other():
+    big = Big()
+    kept.append(weakref.ref(big))
+    return {}['x']
+daifu_bc.on(Fails, where='work', do='retry', times=3)
+print(work(), other(), [reference() for reference in kept])
+"""
+
+
+def test_nothing_is_kept_alive(tmp_path: Path) -> None:
+    ended = run(tmp_path, KEPT)
+    assert ended.stdout == "1 2 [None, None, None]\n", ended.stderr
+
+
+def test_with_the_stack_full(tmp_path: Path) -> None:
+    program = "import daifu_bc\ndaifu_bc.on(RecursionError, do='return 0')\ndef f(n):\n    return f(n + 1) + 1\nprint(f(0) > 100)\n"
+    assert run(tmp_path, program).stdout == "True\n"
+
+
+def test_a_row_is_of_one_call(tmp_path: Path) -> None:
+    """Each call and each round of a loop may fail as often, though the objects of the one before come again."""
+    program = """
+import daifu_bc
+daifu_bc.on(OSError, where="work", do="retry", times=2)
+left = []
+def get(batch):
+    if left:
+        left.pop()
+        raise OSError('away')
+    return sum(batch)
+def work():
+    left.extend((1, 1))
+    batch = list(range(3))
+    total = get(batch)
+    for batch in ([number] for number in range(3)):
+        left.extend((1, 1))
+        total = get(batch) + total
+    return total
+print([work() for _ in range(9)])
+"""
+    ended = run(tmp_path, program)
+    assert ended.stdout == f"{[6] * 9}\n", ended.stderr[-2000:]
+
+
+def test_what_a_statement_has_begun_is_no_success(tmp_path: Path) -> None:
+    program = """
+import daifu_bc
+daifu_bc.on(OSError, where="work", do="retry", times=3)
+def source():
+    yield 1
+    raise OSError('away')
+def work():
+    found = []
+    found.extend(source())
+work()
+"""
+    ended = run(tmp_path, program)
+    assert ended.code == 1
+    assert "daifu rule program.py:3: 3 times in a row have not helped; it is not done." in ended.stderr

@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Container, Sequence
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 from daifu_bc.frontends import switching, terminal
-from daifu_bc.frontends.reader import TerminalGoneError
+from daifu_bc.frontends.calls import calls
+from daifu_bc.frontends.deadline import limited
+from daifu_bc.frontends.elsewhere import TAKEN, Others, open_to_others
+from daifu_bc.frontends.input_line import InputLine
+from daifu_bc.frontends.reader import BrokenOffError, TerminalGoneError
 from daifu_bc.frontends.typed import read_text
 from daifu_bc.frontends.values import printable
 from daifu_bc.recovery import journal, signals
@@ -31,45 +35,16 @@ _COLOURS: Final = {
 }
 
 
-class InputLine:
-    """Reads lines from the cell that is being run.
-
-    Args:
-        kernel: ipykernel's.
-    """
-
-    def __init__(self, kernel: Any) -> None:
-        self._kernel = kernel
-        self._allowed = takes_input(kernel)
-        #: Of a text of several lines that was pasted.
-        self._rest: list[str] = []
-
-    def read(self, prompt: str) -> str:
-        """Return a line; see `daifu_bc.frontends.reader.Reader`."""
-        if not self._rest:
-            try:
-                # What runs meanwhile in a subshell may have said for itself that it takes no input.
-                self._kernel._allow_stdin = self._allowed
-                text = self._kernel.raw_input(prompt)
-            except (KeyboardInterrupt, EOFError):
-                raise
-            except Exception as error:  # the front end has gone, or takes no input any more
-                raise TerminalGoneError from error
-            self._rest = str(text).split("\n")
-        return self._rest.pop(0)
-
-    def close(self) -> None:
-        """Forget what was pasted and not read."""
-        self._rest.clear()
-
-
 #: The kernel whose cells are vaccinated.
 _kernels: Final[list[Any]] = []
+#: Where the cells' output goes, whatever a program, or `%%capture`, makes of `sys.stdout`.
+_streams: Final[list[TextIO]] = []
 
 
 def use(kernel: Any | None) -> None:
     """Ask in the cells of this kernel from now on; None for in none."""
     _kernels[:] = [] if kernel is None else [kernel]
+    _streams[:] = [] if kernel is None else [sys.stdout]
 
 
 def responder() -> Responder:
@@ -79,46 +54,69 @@ def responder() -> Responder:
 
 def answer(hold: HoldLike) -> None:
     """Ask the person, whenever it is this hold's turn, until it is decided."""
-    with signals.guarded(), turns.entered(hold, asks=True) as place:
-        switching.ask_in_turn(hold, place, lambda: _ask(hold))
+    with signals.guarded(), limited(hold), open_to_others(), turns.entered(hold, asks=True) as place:
+        switching.ask_in_turn(hold, place, lambda: _come_to_prompt(hold))
 
 
-def _ask(hold: HoldLike) -> None:
-    if not _kernels:
+def _come_to_prompt(hold: HoldLike) -> None:
+    calls.ask_first(hold)
+    if not _kernels or hold.decision is not None or not turns.goes_on_asking(hold):
         return
-    terminal.flush_program_output()
-    reader, sections, patience = InputLine(_kernels[0]), open_sections(), True
-    try:
-        with signals.person_is_asked():
-            terminal.begin(hold, write)
-            while hold.decision is None and turns.goes_on_asking(hold):
-                waits = False
-                try:
-                    for text in (*signals.news(person=True), *switching.news(hold)):
-                        write(printable(text), True)
-                    waits = True
-                    with signals.person_is_waited_for(), Interruptible():
-                        text = read_text(reader)
-                    waits, patience = False, True
+    with signals.person_is_asked(), (others := Others(hold)).served():
+        terminal.flush_program_output()
+        terminal.begin(hold, write)
+        reader = InputLine(_kernels[0], others.wait)
+        try:
+            _ask(hold, others, reader)
+        finally:
+            reader.close()
+
+
+def _ask(hold: HoldLike, others: Others, reader: InputLine) -> None:
+    sections, begun, broken, patience = open_sections(), "", False, True
+    while hold.decision is None and turns.goes_on_asking(hold):
+        waits = False
+        try:
+            if broken:
+                broken = False
+                others.attend()
+                continue
+            _tell_news(hold, others)
+            waits = True
+            with signals.person_is_waited_for(), Interruptible():
+                text = read_text(reader, begun)
+            waits, patience, begun = False, True, ""
+            if text.strip() == terminal.TAKE and not others.let_act():
+                others.take()
+                write("You act now.", True)
+            elif text.strip() and not others.let_act():
+                write(TAKEN, True)
+            else:
+                with others.minded():
                     terminal.run_text(hold, text, write)
-                except KeyboardInterrupt:
-                    close_to(sections)
-                    reader.close()
-                    if not waits:
-                        continue
-                    if not patience:
-                        _give_up(hold, "interrupted twice")
-                        return
-                    patience = False
-                    write(INTERRUPTED, True)
-                except EOFError:
-                    write(terminal.KEPT, True)
-                except TerminalGoneError as gone:
-                    write(f"Nobody can be asked any more ({gone.__cause__}); the exception goes on.", True)
-                    _give_up(hold, "the notebook takes no input")
-                    return
-    finally:
-        reader.close()
+        except BrokenOffError as error:
+            close_to(sections)
+            begun, broken = error.begun, True
+        except KeyboardInterrupt:
+            close_to(sections)
+            begun = ""
+            reader.forget()
+            if waits and not patience:
+                _give_up(hold, "interrupted twice")
+            elif waits:
+                patience = False
+                write(INTERRUPTED, True)
+        except EOFError:
+            write(terminal.KEPT, True)
+        except TerminalGoneError as gone:
+            write(f"Nobody can be asked any more ({gone.__cause__}); the exception goes on.", True)
+            _give_up(hold, "the notebook takes no input")
+    _tell_news(hold, others)
+
+
+def _tell_news(hold: HoldLike, others: Others) -> None:
+    for text in (*others.news(), *signals.news(person=True), *switching.news(hold)):
+        write(printable(text), True)
 
 
 def _give_up(hold: HoldLike, outcome: str) -> None:
@@ -136,9 +134,10 @@ def write(text: str, ours: bool) -> None:
     if ours and not terminal.no_colours():
         text = "\n".join(map(_coloured, text.split("\n")))
     try:
-        sys.stdout.write(f"{text}\n")
-        sys.stdout.flush()
-    except Exception:  # noqa: BLE001 - the program has made something else of it
+        for stream in _streams:
+            stream.write(f"{text}\n")
+            stream.flush()
+    except Exception:  # noqa: BLE001 - it is closed, say
         tell(text)
 
 
@@ -162,6 +161,7 @@ def wait_for_threads(cells: Container[int]) -> None:
             turns.wait_until(none_is_left)
         except KeyboardInterrupt:  # it is meant for what waits
             signals.interrupt(turns.asking(0))
+            calls.wake()  # it waits in the system
 
 
 def takes_input(kernel: Any) -> bool:

@@ -52,6 +52,7 @@ def answer(hold: HoldLike) -> None:
         # In a child process, or where the program has named another file: it was not told before.
         tell(f"daifu_bc: {error}")
         rules.take_file(rules.wanted_file() or "", ())
+    streaks.begin(hold.frames)
     told = False
     for rule in rules.every():
         frame = frame_for(rule, hold)

@@ -23,8 +23,10 @@ from daifu_bc.frontends.protocol import Call, Object
 from daifu_bc.frontends.service import METHODS, WHILE_BUSY, WORDS, Service, is_over
 from daifu_bc.frontends.switching import ended_while
 from daifu_bc.frontends.visitor import Visitor
+from daifu_bc.recovery import attaching
 from daifu_bc.recovery.interface import HoldLike
 from daifu_bc.recovery.interrupts import undisturbed
+from daifu_bc.recovery.last_will import at_death
 from daifu_bc.recovery.meeting import AttachError
 from daifu_bc.recovery.telling import tell
 
@@ -121,6 +123,7 @@ class Station:
         found = os.stat(self._path)
         self._identity = (found.st_dev, found.st_ino)
         atexit.register(self._at_exit)
+        at_death.append(self._remove)
 
     def _close(self) -> None:
         self._stop_listening()
@@ -133,6 +136,8 @@ class Station:
 
     def _stop_listening(self) -> None:
         atexit.unregister(self._at_exit)
+        with contextlib.suppress(ValueError):
+            at_death.remove(self._remove)
         if self._listener is not None:
             self._listener.close()
             self._listener = None
@@ -347,7 +352,7 @@ class Station:
             time.sleep(_PAUSE)
             return
         visitor = Visitor(connection)
-        if rendezvous.user_of(connection) != os.getuid():
+        if not attaching.may_come(rendezvous.user_of(connection)):
             visitor.send(protocol.failure(None, protocol.NO_REQUEST, "this run is another user's"))
             visitor.close()
         elif len(self._visitors) >= MOST_VISITORS:
@@ -385,6 +390,7 @@ class Station:
 
 #: Of this process.
 station: Final = Station()
+at_death.append(station._remove)
 
 os.register_at_fork(
     before=station.before_fork, after_in_parent=station.after_fork, after_in_child=station.in_child

@@ -6,6 +6,7 @@ from types import FrameType
 
 from daifu_bc.analysis.code import entry_at, exception_entries
 from daifu_bc.analysis.flow import Flow
+from daifu_bc.analysis.handlers import may_catch
 from daifu_bc.errors import DaifuError
 from daifu_bc.recovery.capture import Capture, foresee, leads_to_barrier
 from daifu_bc.recovery.restarts import statements_of
@@ -30,8 +31,10 @@ def at_statement(frame: FrameType) -> Capture | None:
     entry = entry_at(exception_entries(frame.f_code.co_exceptiontable), frame.f_lasti)
     if entry is None or not entry.depth == depth == len(captured.items):
         return None
-    # What cannot raise (a jump) has no barrier: the program's own `finally` would run first.
-    if not leads_to_barrier(frame.f_code, entry):
+    # What cannot raise (a jump) has no barrier: the program's own `finally` would run first. Where clauses of the
+    # program's may catch, these are asked first, and the barrier is behind them.
+    own = flow.entry(place)
+    if not leads_to_barrier(frame.f_code, entry) and (own is None or not may_catch(flow, own)):
         return None
     return captured if statements_of(flow).is_start(place) or _is_test_again(flow, place) else None
 

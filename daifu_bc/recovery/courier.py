@@ -15,8 +15,9 @@ import sys
 from typing import Any, Final
 
 from daifu_bc.recovery import journal
-from daifu_bc.recovery.delivery import DESCRIPTOR
 
+#: Where the process that delivers finds what comes.
+DESCRIPTOR: Final = 3
 _SHELL: Final = "/bin/sh"
 #: The process that is started is the shell, which leaves the other one alone and ends at once.
 _DETACHED: Final = '"$0" "$@" &'

@@ -21,10 +21,9 @@ from types import FrameType
 from typing import Any, Final
 
 from daifu_bc.recovery import journal
+from daifu_bc.recovery.courier import DESCRIPTOR
 from daifu_bc.recovery.telling import tell
 
-#: Where the run's messages come from.
-DESCRIPTOR: Final = 3
 #: Seconds that a server may take, altogether.
 _SERVER: Final = 10.0
 #: Seconds that a command may take.

@@ -30,9 +30,10 @@ def wait(seconds: float) -> str:
     """
     ident = threading.get_ident()
     try:
-        reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        reading, writing = os.pipe()
     except OSError:  # no file descriptors are left, which may be what is being waited for
         return _wait(-1, seconds)
+    os.set_blocking(writing, False)
     _waiting[ident] = writing
     try:
         return _wait(reading, seconds)

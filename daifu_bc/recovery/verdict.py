@@ -346,7 +346,7 @@ class _Walk(Flight):
                 return self.outward(frame, spot)
             if spot.matters:
                 verdict = self._meet(frame, spot)
-                if verdict is not None:
+                if verdict is not None or spot.policy == carriers.OUTERMOST:
                     return verdict
         if route.frames and not route.outward:
             routes = self._routes(route.frames[-1], None)
