@@ -60,14 +60,8 @@ def test_a_prompt_gives_way_to_a_debugger_and_comes_back(start: Start) -> None:
     assert child.exitstatus == 0
 
 
-def attachable(folder: Path) -> dict[str, str]:
-    runtime = folder / "runtime"
-    runtime.mkdir(0o700, exist_ok=True)
-    return {"XDG_RUNTIME_DIR": str(runtime)}
-
-
 def daifu(folder: Path, *words: str) -> tuple[str, str, int]:
-    with started(folder, [sys.executable, "-m", "daifu_bc", *words], **attachable(folder)) as run:
+    with started(folder, [sys.executable, "-m", "daifu_bc", *words]) as run:
         return run.end()
 
 
@@ -80,8 +74,8 @@ def wait_until_held(run: Debugged) -> None:
 
 def test_a_run_that_waits_is_debugged_from_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(CRASHES)
-    command = [sys.executable, "-m", "daifu_bc", "run", "--attach", "program.py"]
-    with started(tmp_path, command, **attachable(tmp_path)) as run:
+    command = [sys.executable, "-m", "daifu_bc", "run", "program.py"]
+    with started(tmp_path, command) as run:
         wait_until_held(run)
         pid = str(run.process.pid)
         out, err, code = daifu(tmp_path, "debug", pid)
@@ -106,8 +100,8 @@ BLOCKED = "import sys\nsys.modules['debugpy'] = None\n"
 
 def test_where_it_is_missing_the_word_says_so(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(BLOCKED + CRASHES)
-    command = [sys.executable, "-m", "daifu_bc", "run", "--attach", "program.py"]
-    with started(tmp_path, command, **attachable(tmp_path)) as run:
+    command = [sys.executable, "-m", "daifu_bc", "run", "program.py"]
+    with started(tmp_path, command) as run:
         wait_until_held(run)
         out, err, code = daifu(tmp_path, "debug", str(run.process.pid))
         assert (out, code) == ("", 1)
@@ -121,7 +115,7 @@ UNKNOWN = """\
 import debugpy, debugpy.server.api, pydevd
 del pydevd.PyDB.do_wait_suspend
 import sys
-sys.argv = ["daifu", "run", "--attach", "program.py"]
+sys.argv = ["daifu", "run", "program.py"]
 from daifu_bc.cli import main
 sys.exit(main())
 """
@@ -129,7 +123,7 @@ sys.exit(main())
 
 def test_an_unknown_version_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(CRASHES)
-    with started(tmp_path, [sys.executable, "-c", UNKNOWN], **attachable(tmp_path)) as run:
+    with started(tmp_path, [sys.executable, "-c", UNKNOWN]) as run:
         wait_until_held(run)
         assert "this version of debugpy is not known (pydevd has no PyDB.do_wait_suspend)" in run.err
         out, err, code = daifu(tmp_path, "debug", str(run.process.pid))
