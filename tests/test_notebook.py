@@ -162,6 +162,22 @@ def test_unloading_puts_the_shell_back(tmp_path: Path) -> None:
         kernel.close()
 
 
+def test_it_can_be_turned_off_and_says_what_is_wrong(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.daifu]\nretry-limit = 'many'\n")
+    kernel = Kernel(tmp_path, DAIFU_DISABLE="1")
+    try:
+        assert kernel.run("%load_ext daifu_bc").error == "UsageError"
+        (tmp_path / "pyproject.toml").write_text("")
+        assert kernel.run("%load_ext daifu_bc").error == ""
+        assert kernel.run("%daifu").text.startswith("Nothing is vaccinated")
+        cell = kernel.run("1 // 0")
+        assert (cell.prompts, cell.error) == ([], "ZeroDivisionError")
+        assert kernel.run("%reload_ext daifu_bc").error == ""
+        assert kernel.run("%daifu nothing").text.startswith("UsageError: daifu: `%daifu` knows no word")
+    finally:
+        kernel.close()
+
+
 BUSY = "import os, signal, time; os.kill(os.getpid(), signal.SIGINT); time.sleep(600)"
 
 
