@@ -245,6 +245,18 @@ def test_what_is_edited_and_saved_in_other_cells_is_taken(fresh: Kernel) -> None
     assert fresh.run("divide(0)").value == "5"
 
 
+def test_cells_of_magics_and_cells_without_names_are_edited_too(fresh: Kernel) -> None:
+    fresh.run("%%surgery\n" + DIVIDE, cell_id="s")
+    fresh.run("def other(x):\n    return 10 // x\n")
+    fresh.save(
+        s="%%surgery\n" + DIVIDE.replace("// x", "// (x or 2)"),
+        o="def other(x):\n    return 10 // (x or 5)\n",
+        new="def unseen():\n    return 'this one has never run'\n",
+    )
+    assert fresh.run("divide(0), other(0)", "surgery", "pass").value == "(5, 2)"
+    assert fresh.run("'unseen' in globals()").value == "False"
+
+
 def test_a_cell_that_is_held_itself_goes_on_in_its_edited_text(kernel: Kernel) -> None:
     loop = "total = 0\nfor i in [0, 1]:\n    total += 10 // i\nprint('total', total)\ntotal + 1"
     edited = loop.replace("// i", "// (i or 2)").replace("print('total'", "print('sum'")
