@@ -7,6 +7,10 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+if "pydevd" in sys.modules:
+    # A debugger watches already: it is to leave us alone, from the first of our own exceptions on.
+    import_module("daifu_bc.integrations.pydevd.hooks").install()
+
 from daifu_bc import frontends
 from daifu_bc.errors import DaifuError, Refusal
 from daifu_bc.install import notice, vaccine
@@ -138,22 +142,28 @@ def _put(homes: dict[str, tuple[str, str]], name: str) -> None:
 
 
 def _start() -> None:
-    """Prepare for the program's libraries and, where a hold will be answered, for holding.
-
-    A crash may come from having no memory, no file descriptors or no stack left: then it is too late to import.
-    """
+    """Prepare for the program's libraries."""
     import_module("daifu_bc.integrations").install()
     if debuggers.wanted() and os.environ.get("DAIFU") != "1":  # not in its child processes
         import_module("daifu_bc.frontends.debugging").begin()
-    if policy.somebody_answers():
-        notification.prepare()
-        # A worker starts in no time, and crashes seldom; whoever may come to it waits for the engine then.
-        if _WORKER not in sys.orig_argv or policy.somebody_was_asked_for():
-            _load_engine()
-            pause_signal.install()
-            import_module("daifu_bc.recovery.run_file").run_file.install()
     stand_before_sigterm()
+
+
+def _begin() -> None:
+    """Prepare for holding, where a hold will be answered.
+
+    A crash may come from having no memory, no file descriptors or no stack left: then it is too late to import.
+    """
+    if not policy.somebody_answers():
+        return
+    notification.prepare()
+    # A worker starts in no time, and crashes seldom; whoever may come to it waits for the engine then.
+    if _WORKER not in sys.orig_argv or policy.somebody_was_asked_for():
+        _load_engine()
+        pause_signal.install()
+        import_module("daifu_bc.recovery.run_file").run_file.install()
 
 
 frontends.register()
 vaccine.starters.append(_start)
+vaccine.beginners.append(_begin)

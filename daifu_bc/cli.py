@@ -56,8 +56,8 @@ At the prompt of a held run:
 
 Without a terminal (a batch job) a playbook answers, a file of the same words, one block for each hold:
   daifu run --playbook repair.txt train.py
-With neither, the exception goes on at once, as without daifu: a batch job never hangs. Or it waits for a while:
-  daifu run --attach train.py           a crash waits for somebody, half an hour if nobody comes
+With neither, a crash waits for somebody, half an hour if nobody comes; then the exception goes on:
+  daifu run --no-attach train.py        it goes on at once, as without daifu
   daifu ps                              which runs you have, and where they are held
   daifu attach PID                      the prompt of one of them, from another terminal
   daifu debug PID                       the same in VS Code

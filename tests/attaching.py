@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -70,6 +71,7 @@ class Programs:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            start_new_session=True,
         )
         self.started.append(process)
         timer = threading.Timer(LIMIT, process.kill)
@@ -77,9 +79,17 @@ class Programs:
         self.timers.append(timer)
         return process
 
+    def command(self, *words: str) -> list[str]:
+        """Return what the interpreter is given to run the command `daifu`; it does not see other runs on this machine."""
+        program = (
+            "import sys; from daifu_bc.recovery import meeting; meeting.COMMON = sys.argv.pop(1); "
+            "from daifu_bc.cli import main; sys.exit(main())"
+        )
+        return ["-c", program, str(self.runtime), *words]
+
     def daifu(self, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """Run the command `daifu` to its end."""
-        process = self.spawn([sys.executable, "-m", "daifu_bc", *words], **variables)
+        process = self.spawn([sys.executable, *self.command(*words)], **variables)
         out, err = process.communicate()
         return subprocess.CompletedProcess(words, process.returncode, out, err)
 
@@ -110,7 +120,9 @@ class Programs:
         for client in self.clients:
             client.close()
         for process in self.started:
-            process.kill()
+            # The whole session: a child that is held would live on, and keep what it prints to open.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
 
 

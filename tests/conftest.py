@@ -94,6 +94,7 @@ def clean_slate(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Non
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     # What waits for an import stays in the process; tests that want it put it in, and take it out, themselves.
     monkeypatch.setattr(vaccine, "starters", [])
+    monkeypatch.setattr(vaccine, "beginners", [])
     threads_before = set(threading.enumerate())
     before = interpreter_state()
     assert before.get("monitoring tools", []) in ([], [None] * 6)

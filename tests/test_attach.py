@@ -25,6 +25,7 @@ from daifu_bc.frontends.service import Service
 from daifu_bc.frontends.station import Station
 from daifu_bc.recovery import meeting
 from tests.attaching import CRASHES, INVITATION, ROOT, Programs
+from tests.training import environment
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
@@ -82,12 +83,61 @@ def test_the_projects_file(programs: Programs) -> None:
     assert run.end()[::2] == ("ends\n", 0)
 
 
-def test_without_it_the_exception_goes_on(programs: Programs) -> None:
-    out, err, code = programs.start(DAIFU_ATTACH="").end()
+def test_nothing_was_said(programs: Programs) -> None:
+    run = programs.start(DAIFU_ATTACH="")
+    assert programs.daifu("do", str(run.held()), "state.append(1)", "pass").returncode == 0
+    assert run.end()[::2] == ("result 10\nends\n", 0)
+
+
+NOT_WANTED: dict[str, tuple[list[str], str]] = {
+    "option": (["--no-attach"], ""),
+    "option before variable": (["--no-attach"], "1"),
+    "variable": ([], "0"),
+}
+
+
+@pytest.mark.parametrize(("options", "variable"), NOT_WANTED.values(), ids=NOT_WANTED)
+def test_nobody_is_to_attach(options: list[str], variable: str, programs: Programs) -> None:
+    out, err, code = programs.start(CRASHES, *options, DAIFU_ATTACH=variable).end()
     assert (out, code) == ("", 1)
     assert err.endswith(f"{ERROR}\n")
     assert "Held" not in err
     assert os.listdir(programs.runtime) == []
+
+
+def test_nobody_can_attach(programs: Programs) -> None:
+    """The exception goes on as without daifu_bc, and nothing is said to somebody who has not asked for it."""
+    programs.directory.touch()
+    out, err, code = programs.start(DAIFU_ATTACH="").end()
+    assert (out, code) == ("", 1)
+    assert err.startswith("Traceback (most recent call last):\n")
+    assert err.endswith(f"{ERROR}\n")
+    assert os.listdir(programs.runtime) == ["daifu_bc"]
+
+
+WORKERS = """
+import multiprocessing
+def divide(state):
+    print(10 // len(state), flush=True)
+if __name__ == "__main__":
+    child = multiprocessing.get_context("METHOD").Process(target=divide, args=([],))
+    child.start()
+    child.join()
+    print("ended with", child.exitcode)
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_worker(method: str, programs: Programs) -> None:
+    path = environment(programs.folder)["PYTHONPATH"]
+    run = programs.start(WORKERS.replace("METHOD", method), DAIFU_ATTACH="", PYTHONPATH=path)
+    pid = run.held()
+    assert pid != run.process.pid
+    states = {found["pid"]: found["state"] for found in programs.listed()}
+    assert states == {pid: "held", run.process.pid: "running"}
+    assert programs.daifu("do", str(pid), "state.append(1)", "pass").returncode == 0
+    assert run.end()[::2] == ("10\nended with 0\n", 0)
+    assert programs.left() == []
 
 
 SHOWS = """
@@ -570,7 +620,7 @@ def person(request: pytest.FixtureRequest, programs: Programs) -> Iterator[objec
     def attach(*words: str) -> pexpect.spawn[str]:
         child = pexpect.spawn(
             sys.executable,
-            ["-m", "daifu_bc", "attach", *words],
+            programs.command("attach", *words),
             cwd=str(ROOT),
             env={**os.environ, **programs.environment, "TERM": request.param, "NO_COLOR": "1"},
             encoding="utf-8",

@@ -18,6 +18,7 @@ from daifu_bc.frontends.roster import Run
 from daifu_bc.frontends.switching import columns, described
 from daifu_bc.frontends.values import printable
 from daifu_bc.frontends.width import terminal_width
+from daifu_bc.recovery import meeting
 from daifu_bc.recovery.meeting import AttachError
 
 TAKE: Final = "--take"
@@ -130,6 +131,9 @@ def attach(words: Sequence[str]) -> int:
         return FAILED
     try:
         return conversation.converse(connection)
+    except AnsweredNoError as error:
+        print(f"daifu: {error}", file=sys.stderr)
+        return FAILED
     finally:
         connection.close()
 
@@ -290,6 +294,10 @@ def _to(pid: int) -> Connection:
         connection = connect(run.socket) if run.socket is not None else None
         if connection is not None:
             return connection
+    if not there and os.getuid() == 0:
+        connection = _as_root(pid)
+        if connection is not None:
+            return connection
     if any(not run.held for run in there):
         raise AttachError(f"process {pid} runs, and is not held", remedy=f"`daifu pause {pid}` stops it.")
     if there:
@@ -298,3 +306,21 @@ def _to(pid: int) -> Connection:
             remedy=f"If a rule is waiting, `daifu pause {pid}` ends that.",
         )
     raise AttachError(f"process {pid} is not held", remedy="`daifu ps` lists the runs that are.")
+
+
+def _as_root(pid: int) -> Connection | None:
+    """Return a connection to another user's run, which lets root in if it was told to."""
+    try:
+        user, directories = meeting.directories_of(pid)
+    except OSError:
+        return None
+    for directory in directories:
+        try:
+            meeting.check(directory, user)
+        except (AttachError, OSError):
+            continue
+        path = os.path.join(directory, f"{pid}.sock")
+        connection = connect(path, user) if os.path.exists(path) else None
+        if connection is not None:
+            return connection
+    return None

@@ -43,6 +43,7 @@ class Connection:
 
     Args:
         path: the run's socket.
+        user: whose run it is; this user's if it is left out.
 
     Raises:
         AttachError: it belongs to another user.
@@ -52,12 +53,12 @@ class Connection:
         notices: what it has told without being asked, the oldest first.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, user: int | None = None) -> None:
         self._socket = rendezvous.connect(path, _PATIENCE)
-        user = rendezvous.user_of(self._socket)
-        if user is not None and user != os.getuid():
+        found = rendezvous.user_of(self._socket)
+        if found is not None and found != (os.getuid() if user is None else user):
             self._socket.close()
-            raise AttachError(f"{path} is not used", why=f"it belongs to another user ({user})")
+            raise AttachError(f"{path} is not used", why=f"it belongs to another user ({found})")
         self.notices: deque[Object] = deque()
         self._come = bytearray()
         self._numbers = itertools.count(1)
@@ -221,14 +222,18 @@ class Connection:
         self._socket.close()
 
 
-def connect(path: str) -> Connection | None:
+def connect(path: str, user: int | None = None) -> Connection | None:
     """Return a connection to a run; None if there is nobody any more, and then its socket is taken away.
+
+    Args:
+        path: the run's socket.
+        user: whose run it is; this user's if it is left out.
 
     Raises:
         AttachError: it belongs to another user, or does not answer.
     """
     try:
-        return Connection(path)
+        return Connection(path, user)
     except (ConnectionRefusedError, FileNotFoundError):
         if rendezvous.is_dead(path):
             try:

@@ -12,7 +12,7 @@ from daifu_bc.frontends.magics import Magics
 from daifu_bc.install import importer, settings
 from daifu_bc.install.scope import Scope
 from daifu_bc.install.vaccinate import put_back, vaccinate_functions, vaccinate_loaded
-from daifu_bc.install.vaccine import available
+from daifu_bc.install.vaccine import available, begin
 from daifu_bc.install.walk import loaded_functions
 from daifu_bc.integrations.ipython import Cells
 from daifu_bc.integrations.notebook_file import NotebookFile
@@ -55,6 +55,7 @@ class Extension:
         self._vaccinates = available()
         if not self._vaccinates:
             return
+        begin()
         importer.install(self.scope)
         vaccinate_loaded(self.scope)
         vaccinate_functions(self._defined())

@@ -14,8 +14,13 @@ from daifu_bc.recovery.run_file import name_in
 
 SOCKET_MODE: Final = 0o600
 _BACKLOG: Final = 16
-#: Process, user and group at the other end: `struct ucred`.
+#: Process, user and group at the other end: `struct ucred` of Linux.
 _CREDENTIALS: Final = struct.Struct("3i")
+#: Version and user, at the beginning of `struct xucred` of macOS, and what it is asked by.
+_OTHER_CREDENTIALS: Final = struct.Struct("2I")
+_SOL_LOCAL: Final = 0
+_LOCAL_PEERCRED: Final = 1
+_XUCRED_BYTES: Final = 76
 
 
 def listen() -> tuple[socket.socket, str]:
@@ -86,6 +91,17 @@ def user_of(connection: socket.socket) -> int | None:
     """Return the number of the user at the other end; None if the system does not tell."""
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
-        return None
+        return _user_by_xucred(connection)
     _, user, _ = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, option, _CREDENTIALS.size))
     return int(user)
+
+
+def _user_by_xucred(connection: socket.socket) -> int | None:
+    if os.uname().sysname != "Darwin":
+        return None
+    try:
+        told = connection.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, _XUCRED_BYTES)
+        version, user = _OTHER_CREDENTIALS.unpack_from(told)
+    except (OSError, struct.error):
+        return None
+    return int(user) if version == 0 else None

@@ -23,6 +23,7 @@ from daifu_bc.frontends.protocol import Call, Object
 from daifu_bc.frontends.service import METHODS, WHILE_BUSY, WORDS, Service, is_over
 from daifu_bc.frontends.switching import ended_while
 from daifu_bc.frontends.visitor import Visitor
+from daifu_bc.recovery import attaching
 from daifu_bc.recovery.interface import HoldLike
 from daifu_bc.recovery.interrupts import undisturbed
 from daifu_bc.recovery.meeting import AttachError
@@ -347,7 +348,7 @@ class Station:
             time.sleep(_PAUSE)
             return
         visitor = Visitor(connection)
-        if rendezvous.user_of(connection) != os.getuid():
+        if not attaching.may_come(rendezvous.user_of(connection)):
             visitor.send(protocol.failure(None, protocol.NO_REQUEST, "this run is another user's"))
             visitor.close()
         elif len(self._visitors) >= MOST_VISITORS:

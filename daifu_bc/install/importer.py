@@ -23,7 +23,7 @@ from daifu_bc.analysis import sources
 from daifu_bc.install import cache
 from daifu_bc.install.notice import report_failure
 from daifu_bc.install.scope import Scope
-from daifu_bc.install.vaccine import vaccinated
+from daifu_bc.install.vaccine import begin, vaccinated
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -113,6 +113,7 @@ def _get_zipped(loader: zipimporter, fullname: str) -> CodeType:
     path = loader.get_filename(fullname)
     if not covers(fullname, path):
         return plain
+    begin()
     if path == plain.co_filename:
         sources.remember(path, loader.get_data(path))
     return vaccinated(plain, path)
@@ -125,6 +126,7 @@ def _kept(path: str, filename: str) -> tuple[str | None, cache.State | None, cac
         path: the file.
         filename: what its code says that it is from.
     """
+    begin()
     cached, state = cache.path_of(path), cache.state_of(path)
     entry = None if cached is None or state is None else cache.load(cached, state, filename)
     return cached, state, entry
@@ -339,6 +341,7 @@ def program_code(plain: CodeType, source: bytes) -> CodeType:
         source: what it was compiled from; empty for bytecode, which is not cached.
     """
     path = plain.co_filename
+    begin()
     if not source:
         return vaccinated(plain, path)
     cached, state, entry = _kept(path, path)

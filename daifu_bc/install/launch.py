@@ -24,7 +24,7 @@ from daifu_bc.install import importer, settings
 from daifu_bc.install.notice import report_failure
 from daifu_bc.install.scope import Scope, ScopeArgument
 from daifu_bc.install.uncaught import end_by_interrupt, report
-from daifu_bc.install.vaccine import available
+from daifu_bc.install.vaccine import available, begin
 
 # What the interpreter gives `__main__` at start-up on this version is seen from the `__main__` that it made.
 _MAIN_NAMES = (
@@ -71,6 +71,7 @@ def run(target: str, arguments: Sequence[str], *, as_module: bool, scope: ScopeA
     else:
         sys.argv = [target, *arguments]
     if available():
+        begin()
         file = _module_file(target) if as_module else target
         settings.read_project(file)
         chosen = Scope.of(scope, file)

@@ -163,8 +163,8 @@ OPTIONS: Final = (
         attaching.VARIABLE,
         "switch",
         "",
-        "where neither a playbook nor a terminal answers, wait for `daifu attach`; with --no-attach nobody\n"
-        "can attach at all",
+        "where neither a playbook nor a terminal answers, wait for `daifu attach`; this is so anyway where\n"
+        "there is a folder for the socket. With --no-attach the exception goes on at once",
     ),
     Option(
         "debugpy",
@@ -181,6 +181,13 @@ OPTIONS: Final = (
         "switch",
         "",
         "HOST may be one that other machines reach; a token is printed, which they need",
+    ),
+    Option(
+        "attach-root",
+        attaching.ROOT,
+        "switch",
+        "",
+        "root may attach as well, and not only you",
     ),
     Option(
         "hold-timeout",

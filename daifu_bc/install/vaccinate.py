@@ -12,7 +12,7 @@ from daifu_bc.analysis import sources
 from daifu_bc.install import importer, settings
 from daifu_bc.install.notice import report_failure, say_once
 from daifu_bc.install.scope import Scope, ScopeArgument, is_library
-from daifu_bc.install.vaccine import available, vaccinated
+from daifu_bc.install.vaccine import available, begin, vaccinated
 from daifu_bc.install.walk import functions, loaded_functions
 
 _Target = TypeVar("_Target")
@@ -58,6 +58,7 @@ def vaccinate(
 def _vaccinate(target: object, argument: ScopeArgument) -> None:
     if not available():
         return
+    begin()
     found = decorated_functions(target)
     if not found:
         say_once(

@@ -30,6 +30,8 @@ _BORROWED = borrowed_rights()
 
 #: Called once, before anything is vaccinated in this process; the layers above put theirs in.
 starters: list[Callable[[], None]] = []
+#: Called once, when the first code of the program's is: a child process may never have any.
+beginners: list[Callable[[], None]] = []
 
 
 def available() -> bool:
@@ -50,13 +52,22 @@ def available() -> bool:
             " answers a hold runs code.",
         )
         return False
-    while starters:
-        starter = starters.pop()
-        try:
-            starter()
-        except Exception as error:  # noqa: BLE001 - a failure of ours must not become the program's
-            report_failure(f"start {starter.__module__}", error)
+    _call(starters)
     return True
+
+
+def begin() -> None:
+    """Code of the program's is about to be vaccinated."""
+    _call(beginners)
+
+
+def _call(functions: list[Callable[[], None]]) -> None:
+    while functions:
+        function = functions.pop()
+        try:
+            function()
+        except Exception as error:  # noqa: BLE001 - a failure of ours must not become the program's
+            report_failure(f"start {function.__module__}", error)
 
 
 def _rewriting_layer() -> ModuleType | None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from daifu_bc.errors import UsageError
+from daifu_bc.recovery import meeting
 
 #: Whether a hold that neither a playbook nor a terminal answers waits for `daifu attach`: 1 or 0; if it is left out,
 #: it does where that is possible.
@@ -17,10 +18,16 @@ VARIABLE: Final = "DAIFU_ATTACH"
 TIMEOUT: Final = "DAIFU_HOLD_TIMEOUT"
 #: What then becomes of it.
 ON_TIMEOUT: Final = "DAIFU_ON_TIMEOUT"
+#: Whether root may attach as well: 1 or 0.
+ROOT: Final = "DAIFU_ATTACH_ROOT"
 _USUAL: Final = 30 * 60.0
 #: More than that is a mistake, and no system can wait for it.
 _MOST: Final = 10 * 365 * 24 * 3600.0
 _ANSWERS: Final = ("raise",)
+
+
+#: The process for which it was found out whether there is a way to attach, and what was found.
+_possible = (0, False)
 
 
 def asked_for() -> bool:
@@ -29,13 +36,27 @@ def asked_for() -> bool:
 
 
 def wanted() -> bool:
-    """Tell whether a hold waits for somebody who attaches."""
-    return asked_for()
+    """Tell whether a hold waits for somebody who attaches: where nothing was said, it does if that is possible."""
+    global _possible
+    if asked_for() or not allowed():
+        return asked_for()
+    if _possible[0] != os.getpid():
+        _possible = (os.getpid(), meeting.is_possible())
+    return _possible[1]
 
 
 def allowed() -> bool:
     """Tell whether the run may be reached from another terminal at all."""
     return os.environ.get(VARIABLE) != "0"
+
+
+def may_come(user: int | None) -> bool:
+    """Tell whether somebody may attach.
+
+    Args:
+        user: the number of the user; None if the system does not tell.
+    """
+    return user == os.getuid() or (user == 0 and os.environ.get(ROOT) == "1")
 
 
 def checked_timeout(text: str) -> str:

@@ -34,19 +34,41 @@ def _is_own(path: str) -> bool:
         return False
 
 
-def check(path: str) -> None:
-    """See that a directory is the user's alone.
+def directories_of(pid: int) -> tuple[int, list[str]]:
+    """Return whose process it is, and where it may be found, for root, who is told all that.
+
+    Args:
+        pid: the process's number.
+
+    Raises:
+        OSError: there is no such process, or the system does not tell.
+    """
+    user = os.stat(f"/proc/{pid}").st_uid
+    with open(f"/proc/{pid}/environ", "rb") as file:
+        variables = dict(entry.partition(b"=")[::2] for entry in file.read().split(b"\0"))
+    base = os.fsdecode(variables.get(b"XDG_RUNTIME_DIR", b""))
+    best = [os.path.join(base, "daifu_bc")] if os.path.isabs(base) else []
+    return user, [*best, os.path.join(COMMON, f"daifu_bc-{user}")]
+
+
+def check(path: str, user: int | None = None) -> None:
+    """See that a directory is a user's alone.
+
+    Args:
+        path: it.
+        user: the user's number; this process's if it is left out.
 
     Raises:
         AttachError: it is not.
         OSError: it is not there.
     """
+    user = os.getuid() if user is None else user
     found = os.lstat(path)
     if stat.S_ISLNK(found.st_mode):
         reason = "it is a symbolic link"
     elif not stat.S_ISDIR(found.st_mode):
         reason = "it is no directory"
-    elif found.st_uid != os.getuid():
+    elif found.st_uid != user:
         reason = f"it belongs to another user ({found.st_uid})"
     elif found.st_mode & _OTHERS:
         reason = f"others may enter it (its mode is {stat.S_IMODE(found.st_mode):04o}, not 0700)"

@@ -1,7 +1,7 @@
 """Who answers a hold: rules, else a playbook if there is one, else a person in a notebook's cell or at the terminal, else whoever attaches.
 
-The layers above put in who can answer (`set_responder_factory`); this one only chooses. A batch job never hangs:
-with none of them the exception goes on at once.
+The layers above put in who can answer (`set_responder_factory`); this one only chooses. A batch job never hangs for
+ever: nobody who might attach is waited for longer than is said, and with none of them the exception goes on at once.
 """
 
 from __future__ import annotations
