@@ -7,6 +7,10 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+if "pydevd" in sys.modules:
+    # A debugger watches already: it is to leave us alone, from the first of our own exceptions on.
+    import_module("daifu_bc.integrations.pydevd.hooks").install()
+
 from daifu_bc import frontends
 from daifu_bc.errors import DaifuError, Refusal
 from daifu_bc.install import notice, vaccine

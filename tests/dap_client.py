@@ -10,13 +10,17 @@ import time
 from typing import Any
 
 #: Seconds after which a test has failed.
-LIMIT = 20.0
+LIMIT = 30.0
 
 Message = dict[str, Any]
 
 
 class Refused(Exception):
     """The adapter has answered a request by a failure."""
+
+
+class Gone(Exception):
+    """The adapter has closed the connection."""
 
 
 class DapClient:
@@ -34,6 +38,8 @@ class DapClient:
         self.lock = threading.Lock()
         self.answers: dict[int, queue.Queue[Message]] = {}
         self.events: queue.Queue[Message] = queue.Queue()
+        #: Whether the process has answered.
+        self.reached = False
         #: All events that have come, in their order.
         self.seen: list[Message] = []
         self.reader = threading.Thread(target=self._read, daemon=True)
@@ -109,7 +115,15 @@ class DapClient:
             if found["event"] == name and all(body.get(key) == value for key, value in wanted.items()):
                 return body
             if found["event"] == "closed":
-                raise AssertionError(f"the adapter has gone; no {name} {wanted} among {self.seen}")
+                raise Gone(f"the adapter has gone; no {name} {wanted} among {self.seen}")
+
+    def either(self, *names: str) -> Message:
+        """Wait for an event of one of these names."""
+        while (found := self.events.get(timeout=LIMIT))["event"] not in names:
+            self.seen.append(found)
+            assert found["event"] != "closed", self.seen
+        self.seen.append(found)
+        return found
 
     # -- a session ---------------------------------------------------------------------------------------------------
 
@@ -127,6 +141,7 @@ class DapClient:
         # It is answered only after the configuration is done.
         number = self.send("attach", **arguments)
         self.event("initialized")
+        self.reached = True
         for path, lines in (breakpoints or {}).items():
             self.breakpoints(path, *lines)
         self.ask("setExceptionBreakpoints", filters=list(filters))

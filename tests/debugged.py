@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.dap_client import DapClient
+from tests.dap_client import DapClient, Gone
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Seconds after which a test has failed.
@@ -55,10 +55,17 @@ class Debugged:
         self, breakpoints: tuple[int, ...] = (), filters: tuple[str, ...] = (), **arguments: object
     ) -> DapClient:
         """Attach as an editor does, with breakpoints in the program."""
-        client = DapClient.waited_for(self.find_port())
-        self.clients.append(client)
-        client.attach({self.path: list(breakpoints)}, filters, **({"justMyCode": False} | arguments))
-        return client
+        while True:
+            client = DapClient.waited_for(self.find_port())
+            self.clients.append(client)
+            try:
+                client.attach({self.path: list(breakpoints)}, filters, **({"justMyCode": False} | arguments))
+            except Gone:
+                # The adapter listens a moment before the process has connected to it, and then sends clients away.
+                if client.reached or self.process.poll() is not None:
+                    raise
+            else:
+                return client
 
     def end(self) -> tuple[str, str, int]:
         """Wait for its end: what it printed on both, and the exit code."""

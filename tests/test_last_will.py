@@ -426,6 +426,7 @@ def test_held_it_is_done_there(programs: Programs, way: str, run: str) -> None:
     assert (out, code) == ("", BY_SIGNAL), err
     assert err.count("saved /no/such/file") == 1
     assert [entry["function"] for entry in told(programs.folder)] == ["fetch"]
+    assert programs.sockets() == []  # nor anything else there
 
 
 @pytest.mark.parametrize("way", ["rule", "attach"])

@@ -21,7 +21,7 @@ from daifu_bc.frontends.typed import parse_typed
 from daifu_bc.frontends.values import printable
 from daifu_bc.install.notice import say_once
 from daifu_bc.integrations.debugpy import listen, listener
-from daifu_bc.integrations.pydevd import hooks, known
+from daifu_bc.integrations.pydevd import hooks, known, watching
 from daifu_bc.integrations.pydevd.stops import Answer, step_on, stop
 from daifu_bc.recovery import attaching, debuggers, journal, signals
 from daifu_bc.recovery.announcements import announce
@@ -56,7 +56,8 @@ def answer(hold: HoldLike) -> None:
             first(hold)
             while hold.decision is None and turns.goes_on_asking(hold):
                 name = signals.request_to_end()
-                if name or hooks.debugger() is None or (limit and time.monotonic() - began > limit):
+                nobody = hooks.debugger() is None and not listen_as_wanted()  # its adapter may have died
+                if name or nobody or (limit and time.monotonic() - began > limit):
                     _let_go(hold, name, limit)
                 elif hooks.attached():
                     show(hold)
@@ -92,14 +93,14 @@ def first(hold: HoldLike) -> None:
 
 def listen_as_wanted() -> bool:
     """Listen where the user wants it, and tell where; whether that could be done."""
-    told = listener() is not None
+    before = listener()
     try:
         found = listen()
     except (DaifuError, OSError) as error:
         if hooks.debugger() is None:
             say_once("debugger", f"{str(error).rstrip('.')}. Everything else works.")
         return hooks.debugger() is not None
-    if not told:
+    if found != before:
         tell(f"daifu_bc: {sentence(found)}")
     return True
 
@@ -134,6 +135,8 @@ def show(hold: HoldLike) -> None:
                 visit.go_on(wanted)
             if hold.crashed:
                 how = known.JUMP if visit.moved else known.EXCEPTION
+    if hooks.debugger() is None:  # its adapter has died
+        watching.rest()
     station.service.active = time.monotonic()
     if hold.decision is not None:
         known.tell("daifuResumed", {"hold": hold.number, "word": getattr(hold.decision, "word", "")})

@@ -26,6 +26,7 @@ from daifu_bc.frontends.visitor import Visitor
 from daifu_bc.recovery import attaching
 from daifu_bc.recovery.interface import HoldLike
 from daifu_bc.recovery.interrupts import undisturbed
+from daifu_bc.recovery.last_will import at_death
 from daifu_bc.recovery.meeting import AttachError
 from daifu_bc.recovery.telling import tell
 
@@ -386,6 +387,7 @@ class Station:
 
 #: Of this process.
 station: Final = Station()
+at_death.append(station._remove)
 
 os.register_at_fork(
     before=station.before_fork, after_in_parent=station.after_fork, after_in_child=station.in_child

@@ -6,16 +6,18 @@ import contextlib
 import os
 import secrets
 import sys
+import time
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from daifu_bc.errors import DaifuError
 from daifu_bc.integrations import adapter
-from daifu_bc.integrations.pydevd import hooks, known, watching
+from daifu_bc.integrations.pydevd import hooks, known, stops, watching
 from daifu_bc.recovery import debuggers
 from daifu_bc.recovery.run_file import run_file
 
 _NO_WARNING: Final = "PYDEVD_DISABLE_FILE_VALIDATION"
+_PATIENCE, _PAUSE = 5.0, 0.02
 
 
 class DebuggerError(DaifuError):
@@ -61,7 +63,7 @@ def listen() -> Listener:
     """
     global _listener, _process
     found = listener()
-    if found is not None:
+    if found is not None and hooks.debugger() is not None:
         return found
     host, port = debuggers.address()
     with _quiet():
@@ -72,6 +74,11 @@ def listen() -> Listener:
             debugpy = None
         if debugpy is not None:
             _check()
+            if found is not None:  # its adapter has died, and it is still about to end
+                deadline = time.monotonic() + _PATIENCE
+                while known.instance() is not None and time.monotonic() < deadline:
+                    time.sleep(_PAUSE)
+                sys.modules["debugpy.server.api"].listen.called = False
             # Its own way of following child processes changes how processes are started, for good.
             debugpy.configure(subProcess=False)
         # Where the client's user cannot be looked up, a token is needed on the same machine, too.
@@ -86,10 +93,22 @@ def listen() -> Listener:
                 address = adapter.listen(host, 0, token)  # another process of the run has that port
             except RuntimeError as second:
                 raise DebuggerError("no debugger can be listened for", why=str(second)) from None
+    if not _process:
+        os.register_at_fork(after_in_child=_in_child)
     _listener, _process = Listener(*address, token), os.getpid()
     run_file.set_debugger(*address)
     watching.rest()
     return _listener
+
+
+def _in_child() -> None:
+    """A forked child has a debugger that does not work; if it is held, it gets one of its own."""
+    global _listener
+    if _listener is not None and hooks.installed():
+        _listener = None
+        stops.stops.clear()
+        watching.rest_in_child()
+        sys.modules["debugpy.server.api"].listen.called = False
 
 
 def _check() -> None:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from daifu_bc.recovery import announcements, attaching, meeting, pause_signal, processes
 from daifu_bc.recovery.interface import HoldLike
+from daifu_bc.recovery.last_will import at_death
 from daifu_bc.recovery.private import FILE_MODE
 from daifu_bc.recovery.ranks import ranks
 from daifu_bc.recovery.turns import facts
@@ -161,5 +162,6 @@ def _folder() -> str:
 
 #: Of this process.
 run_file: Final = RunFile()
+at_death.append(run_file._remove)
 
 os.register_at_fork(after_in_child=run_file.in_child)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+import threading
 from types import FrameType
 from typing import Any, Final
 
@@ -11,6 +13,8 @@ from daifu_bc.recovery.bodies import is_launch, is_ours, located
 from daifu_bc.recovery.frames import is_running_continuation
 
 _PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+#: They are loaded where we start programs.
+_LAUNCH: Final = {"daifu_bc.cli"}
 #: What lies there and is a user's program all the same.
 _DEMO: Final = os.path.join(_PACKAGE, "demo", "")
 
@@ -33,6 +37,18 @@ def in_prefix(frame: object) -> bool:
 def waits(frame: FrameType) -> bool:
     """Tell whether a frame is behind its body, where it waits for a continuation if it has not called us."""
     return is_running_continuation(frame) and not in_prefix(frame)
+
+
+def is_outside(frame: FrameType) -> bool:
+    """Tell whether a frame is further out than the program that we have started in this thread."""
+    if threading.current_thread() is not threading.main_thread() or not _LAUNCH & sys.modules.keys():
+        return False
+    outward: FrameType | None = frame
+    while outward is not None:
+        if is_launch(outward):
+            return False
+        outward = outward.f_back
+    return True
 
 
 def users_only(frames: list[Any]) -> list[Any]:

@@ -67,7 +67,7 @@ def installed() -> bool:
 
 def debugger() -> Any:
     """The debugger of this process, None if it has none that we know."""
-    return known.instance() if _installed else None
+    return known.instance() if _installed and known.alive() else None
 
 
 def attached() -> bool:

@@ -70,6 +70,7 @@ _USED: Final[dict[str, dict[str, str]]] = {
     _CONSTANTS: {
         "get_current_thread_id": "thread",
         "get_global_debugger": "",
+        "set_global_debugger": "dbg",
         "PYDEVD_USE_SYS_MONITORING": "",
         "STATE_RUN": "",
     },
@@ -87,6 +88,7 @@ _USED: Final[dict[str, dict[str, str]]] = {
             "stop_monitoring",
             "suspend_current_thread_tracing",
             "resume_current_thread_tracing",
+            "reset_thread_local_info",
         ),
         "",
     ),
@@ -171,6 +173,20 @@ def add_request(name: str, handler: Any) -> None:
 def instance() -> Any:
     """The debugger of this process; None if it has none."""
     return _find(_CONSTANTS, "get_global_debugger")()
+
+
+def alive() -> bool:
+    """Tell whether this process has a debugger that has not given up, as it does when its adapter has died."""
+    found = instance()
+    return found is not None and not found.pydb_disposed
+
+
+def forget() -> None:
+    """This process, a forked child, has no debugger: that of its parent has no threads here."""
+    _find(_CONSTANTS, "set_global_debugger")(None)
+    threading.current_thread().additional_info = None  # type: ignore[attr-defined]
+    if uses_monitoring():
+        _find(_MONITORING, "reset_thread_local_info")()
 
 
 def send(content: dict[str, Any]) -> None:

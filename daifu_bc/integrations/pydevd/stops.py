@@ -9,7 +9,7 @@ from types import FrameType
 from typing import Any, Final, Protocol
 
 from daifu_bc.integrations.pydevd import known, watching
-from daifu_bc.integrations.pydevd.frames import users_only, waits
+from daifu_bc.integrations.pydevd.frames import is_outside, users_only, waits
 from daifu_bc.recovery.attributes import traceback_of
 from daifu_bc.recovery.bodies import is_ours
 from daifu_bc.recovery.frames import is_running_continuation
@@ -103,8 +103,8 @@ def stop(
         known.instance().do_wait_suspend(thread, frame, "exception", what, None)
     finally:
         del stops[found.thread]
-        about = known.information(thread)
-        about.pydev_step_stop = about.step_in_initial_location = None
+        known.release()  # also where the debugger has given up meanwhile
+        known.information(thread).step_in_initial_location = None  # it would keep the frame alive
     return found.wanted
 
 
@@ -131,24 +131,33 @@ def frames_shown(original: Callable[..., Any], *arguments: Any, **keywords: Any)
 
 
 def wait_suspended(
-    original: Callable[..., Any], db: Any, thread: Any, frame: Any, event: Any, arg: Any, *rest: Any
+    original: Callable[..., Any],
+    db: Any,
+    thread: Any,
+    frame: Any,
+    event: Any,
+    arg: Any,
+    exception_type: Any = None,
 ) -> Any:
     """A thread stops, by itself or because it is held."""
     if any(one.frame is frame for one in list(stops.values())):
-        return original(db, thread, frame, event, arg, *rest)
+        return original(db, thread, frame, event, arg, exception_type)
     # In code of ours at either end of a body: it has not come to the user's line yet.
     if event == "line" and isinstance(frame, FrameType) and is_running_continuation(frame):
         known.take_back_stop(thread)
         return False
     while isinstance(frame, FrameType) and waits(frame) and frame.f_back is not None:
         frame = frame.f_back
+    if isinstance(frame, FrameType) and is_outside(frame):
+        known.take_back_stop(thread)
+        return False
     command = _steps.pop(threading.get_ident(), "")
     if command and thread.stop_reason == known.code(known.INTO):
         known.take_back_stop(thread)
         known.begin_step(thread, command, None if command == known.INTO else frame)
         db.set_trace_for_frame_and_parents(threading.get_ident(), frame)
         return False
-    return original(db, thread, frame, event, arg, *rest)
+    return original(db, thread, frame, event, arg, exception_type)
 
 
 def unhandled(original: Callable[..., Any], db: Any, thread: Any, frame: Any, frames: Any, arg: Any) -> None:

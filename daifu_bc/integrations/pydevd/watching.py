@@ -57,6 +57,8 @@ def keep_from_watching() -> None:
     again = watcher.pause()
     if again is not _nothing:
         observers.when_left(again)
+    elif not known.uses_monitoring() and sys.gettrace() is not None:
+        known.set_trace(None)  # a second debugger has come since
 
 
 def _nothing() -> None:
@@ -86,10 +88,26 @@ def rest() -> None:
             _watch_no_function()
         known.monitoring("stop_monitoring")(all_threads=True)
         return
+    if not getattr(threading.current_thread(), "pydev_do_not_trace", False):
+        known.set_trace(None)
     thread = threading.Thread(target=_let_threads_rest, args=(_turns,), daemon=True, name="daifu debugger")
     # As its own threads are marked.
     thread.pydev_do_not_trace = thread.is_pydev_daemon_thread = True  # type: ignore[attr-defined]
     thread.start()
+
+
+def rest_in_child() -> None:
+    """The same in a forked child, which has this thread alone."""
+    global _awake, _turns
+    _awake, _turns = False, _turns + 1
+    _paused.clear()
+    threading.settrace(None)  # type: ignore[arg-type,unused-ignore]
+    known.new_threads_watched(yes=False)
+    if known.uses_monitoring():
+        known.monitoring("stop_monitoring")(all_threads=True)
+    else:
+        known.set_trace(None)
+    known.forget()
 
 
 def _watch_no_function() -> None:
