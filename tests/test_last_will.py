@@ -416,7 +416,9 @@ def hold(programs: Programs, way: str, *, before: str = "", run: str = "work") -
     )
     held.wait_until(re.compile(pattern))
     held.signal(signal.SIGTERM)
-    return held.end()
+    ended = held.end()
+    assert not list(programs.directory.iterdir())
+    return ended
 
 
 @pytest.mark.parametrize("way", ["rule", "action", "attach"])

@@ -113,6 +113,7 @@ class RunFile:
         if not self._path:
             self._path = path
             atexit.register(self._remove)
+            at_death.append(self._remove)
 
     def _own_path(self) -> str:
         return f"{name_in(meeting.place())}.json"
@@ -120,14 +121,19 @@ class RunFile:
     def _remove(self) -> None:
         path, self._path = self._path, ""
         if path:
-            atexit.unregister(self._remove)
+            self._forget()
             with contextlib.suppress(OSError):
                 os.unlink(path)
+
+    def _forget(self) -> None:
+        atexit.unregister(self._remove)
+        with contextlib.suppress(ValueError):
+            at_death.remove(self._remove)
 
     def in_child(self) -> None:
         """A forked child has none, until it is held."""
         self._lock = threading.RLock()
-        atexit.unregister(self._remove)
+        self._forget()
         self._path, self._known, self._holds, self._debugger = "", {}, {}, None
         self._for_holds_only = True
 
