@@ -416,7 +416,9 @@ def hold(programs: Programs, way: str, *, before: str = "", run: str = "work") -
     )
     held.wait_until(re.compile(pattern))
     held.signal(signal.SIGTERM)
-    return held.end()
+    ended = held.end()
+    assert not list(programs.directory.iterdir())
+    return ended
 
 
 @pytest.mark.parametrize("way", ["rule", "action", "attach"])
@@ -426,6 +428,7 @@ def test_held_it_is_done_there(programs: Programs, way: str, run: str) -> None:
     assert (out, code) == ("", BY_SIGNAL), err
     assert err.count("saved /no/such/file") == 1
     assert [entry["function"] for entry in told(programs.folder)] == ["fetch"]
+    assert programs.sockets() == []  # nor anything else there
 
 
 @pytest.mark.parametrize("way", ["rule", "attach"])

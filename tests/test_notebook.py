@@ -93,6 +93,21 @@ def test_a_cell_that_awaits_goes_on_too(kernel: Kernel) -> None:
     assert (cell.value, cell.error) == ("[1, 1, 2]", "")
 
 
+@pytest.mark.parametrize(
+    ("awaits", "shown"),
+    [("asyncio.gather(divide(0), divide(2))", "[2, 5]"), ("asyncio.create_task(divide(0))", "2")],
+    ids=["gather", "task"],
+)
+def test_tasks_that_a_cell_awaits_are_held(kernel: Kernel, awaits: str, shown: str) -> None:
+    """What the kernel itself catches around the cell is no handler."""
+    code = f"import asyncio\nasync def divide(x):\n    return 10 // x\nprint(await {awaits})"
+    cell = kernel.run(code, "x = 5", "pass")
+    assert (cell.error, cell.text.splitlines()[-1]) == ("", shown), cell.traceback
+    handled = code.replace("print", "try: print") + "\nexcept ZeroDivisionError: print('caught')"
+    cell = kernel.run(handled)
+    assert (cell.error, cell.text, cell.prompts) == ("", "caught\n", [])
+
+
 def test_magics_and_commands_go_on_working(kernel: Kernel) -> None:
     kernel.run(DIVIDE)
     cell = kernel.run(

@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
+from daifu_bc import pyversion
 from daifu_bc.frontends import protocol, rendezvous
 from daifu_bc.frontends.calls import calls
 from daifu_bc.frontends.protocol import Call, Object
@@ -26,6 +27,7 @@ from daifu_bc.frontends.visitor import Visitor
 from daifu_bc.recovery import attaching
 from daifu_bc.recovery.interface import HoldLike
 from daifu_bc.recovery.interrupts import undisturbed
+from daifu_bc.recovery.last_will import at_death
 from daifu_bc.recovery.meeting import AttachError
 from daifu_bc.recovery.telling import tell
 
@@ -122,6 +124,7 @@ class Station:
         found = os.stat(self._path)
         self._identity = (found.st_dev, found.st_ino)
         atexit.register(self._at_exit)
+        at_death.append(self._remove)
 
     def _close(self) -> None:
         self._stop_listening()
@@ -134,6 +137,8 @@ class Station:
 
     def _stop_listening(self) -> None:
         atexit.unregister(self._at_exit)
+        with contextlib.suppress(ValueError):
+            at_death.remove(self._remove)
         if self._listener is not None:
             self._listener.close()
             self._listener = None
@@ -245,7 +250,9 @@ class Station:
             self._end_minder()
 
     def after_fork(self) -> None:
-        """In the parent it goes on."""
+        """In the parent it goes on, with the next words at the latest."""
+        if pyversion.WARNS_OF_THREADS_AFTER_FORK:
+            return
         with self._lock:
             self._see_to_it()
 
@@ -386,6 +393,7 @@ class Station:
 
 #: Of this process.
 station: Final = Station()
+at_death.append(station._remove)
 
 os.register_at_fork(
     before=station.before_fork, after_in_parent=station.after_fork, after_in_child=station.in_child

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from daifu_bc.recovery import announcements, attaching, meeting, pause_signal, processes
 from daifu_bc.recovery.interface import HoldLike
+from daifu_bc.recovery.last_will import at_death
 from daifu_bc.recovery.private import FILE_MODE
 from daifu_bc.recovery.ranks import ranks
 from daifu_bc.recovery.turns import facts
@@ -112,6 +113,7 @@ class RunFile:
         if not self._path:
             self._path = path
             atexit.register(self._remove)
+            at_death.append(self._remove)
 
     def _own_path(self) -> str:
         return f"{name_in(meeting.place())}.json"
@@ -119,14 +121,19 @@ class RunFile:
     def _remove(self) -> None:
         path, self._path = self._path, ""
         if path:
-            atexit.unregister(self._remove)
+            self._forget()
             with contextlib.suppress(OSError):
                 os.unlink(path)
+
+    def _forget(self) -> None:
+        atexit.unregister(self._remove)
+        with contextlib.suppress(ValueError):
+            at_death.remove(self._remove)
 
     def in_child(self) -> None:
         """A forked child has none, until it is held."""
         self._lock = threading.RLock()
-        atexit.unregister(self._remove)
+        self._forget()
         self._path, self._known, self._holds, self._debugger = "", {}, {}, None
         self._for_holds_only = True
 
@@ -161,5 +168,6 @@ def _folder() -> str:
 
 #: Of this process.
 run_file: Final = RunFile()
+at_death.append(run_file._remove)
 
 os.register_at_fork(after_in_child=run_file.in_child)
