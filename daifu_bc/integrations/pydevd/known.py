@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import queue
 import sys
 import threading
 from types import FrameType
@@ -40,6 +41,7 @@ _USED: Final[dict[str, dict[str, str]]] = {
         "PyDB._internal_get_file_type": "self abs_real_path_and_basename",
         "PyDB.post_method_as_internal_command": "self thread_id method args kwargs",
         "PyDB.find_frame": "self thread_id frame_id",
+        "PyDB.get_internal_queue_and_event": "self thread_id",
         "PyDB.is_attached": "self",
         "PyDB.enable_tracing": "self thread_trace_func apply_to_all_threads",
         "PyDB.set_tracing_for_untraced_contexts": "",
@@ -227,6 +229,27 @@ def release() -> None:
     """This thread, which waits, is to wait no longer."""
     information_of = _find(_BUNDLE + "additional_thread_info", "set_additional_thread_info")
     _find(_LIFECYCLE, "internal_run_thread")(threading.current_thread(), information_of)
+
+
+def answer_rest(thread: str) -> None:
+    """Answer what has been asked about a thread that does not wait any more.
+
+    Nobody else would before its next stop, and the adapter passes nothing on until it has each answer.
+
+    Args:
+        thread: its name for it.
+    """
+    found = instance()
+    asked, _ = found.get_internal_queue_and_event(thread)
+    while True:
+        try:
+            command = asked.get_nowait()
+        except queue.Empty:
+            return
+        try:
+            command.do_it(found)
+        except Exception as error:  # noqa: BLE001 - as pydevd does it; the next one is not to suffer
+            tell("output", {"category": "stderr", "output": f"{type(error).__name__}: {error}\n"})
 
 
 def take_back_stop(thread: threading.Thread) -> None:

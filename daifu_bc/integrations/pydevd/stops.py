@@ -105,6 +105,7 @@ def stop(
         del stops[found.thread]
         known.release()  # also where the debugger has given up meanwhile
         known.information(thread).step_in_initial_location = None  # it would keep the frame alive
+    known.answer_rest(found.thread)
     return found.wanted
 
 

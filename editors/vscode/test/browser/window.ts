@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 
-import { chromium, type Browser, type Locator, type Page } from "playwright-core";
+import { chromium, errors, type Browser, type Locator, type Page } from "playwright-core";
 
 import { CHROMIUM, FIGURES, LEFTOVERS, until } from "./places";
 
@@ -16,12 +16,17 @@ const ARGUMENTS = [
   "--disable-sync",
 ];
 
-/** What the editor writes behind the line at which the run goes on. */
+/** Milliseconds for what is tried again. */
+const SHORT = 5_000;
+/** What the editor writes behind the line at which the run goes on, and adds if a surgery has put it in. */
 const MARK = "goes on here";
+const IN_NEW_CODE = "in the new code";
 
 export interface MarkedLine {
   readonly number: number;
   readonly text: string;
+  /** Whether it is a line of the new code. */
+  readonly fresh: boolean;
 }
 
 export class Window {
@@ -51,12 +56,24 @@ export class Window {
     await this.page.locator(".editor-group-container.active .tab.active", { hasText: name }).waitFor();
   }
 
-  /** Runs a command of the palette. */
+  /** Runs a command of the palette. A debugger that stops at that moment takes the focus, and the palette closes. */
   async command(title: string): Promise<void> {
-    await this.page.keyboard.press("F1");
-    const box = this.page.locator(".quick-input-widget .quick-input-filter input");
-    await box.fill(`>${title}`);
-    await this.page.locator(".quick-input-widget .monaco-list-row", { hasText: title }).first().click();
+    await until(`the command ${title}`, async () => {
+      await this.page.keyboard.press("F1");
+      try {
+        const box = this.page.locator(".quick-input-widget .quick-input-filter input");
+        await box.fill(`>${title}`, { timeout: SHORT });
+        const row = this.page.locator(".quick-input-widget .quick-input-list .monaco-list-row", { hasText: title }).first();
+        await row.click({ timeout: SHORT });
+        return true;
+      } catch (error) {
+        if (!(error instanceof errors.TimeoutError)) {
+          throw error;
+        }
+        await this.page.keyboard.press("Escape");
+        return false;
+      }
+    });
   }
 
   /** Returns the lines of the list that is asked to choose from. */
@@ -114,6 +131,10 @@ export class Window {
 
   /** Waits until the debugger stands at a line of a function. */
   async stopsIn(name: string, line: number): Promise<void> {
+    await this.page.waitForSelector(".debug-toolbar");
+    if (!(await this.page.locator(".debug-call-stack").isVisible())) {
+      await this.page.keyboard.press("Control+Shift+D");
+    }
     const at = new RegExp(`${name}.*\\D${line}:\\d+$`, "s");
     await this.page.locator(".debug-call-stack .stack-frame", { hasText: at }).first().waitFor();
     await this.page.waitForSelector(".debug-top-stack-frame-line");
@@ -137,28 +158,31 @@ export class Window {
     await this.page.locator(".exception-widget", { hasText: text }).waitFor();
   }
 
-  /** Waits until a line is marked as the one that runs next, and that line has a text. */
-  async marked(text: string): Promise<MarkedLine> {
-    let seen: MarkedLine | undefined;
+  /** Waits until one line is marked as the one that runs next. */
+  async marks(line: MarkedLine): Promise<void> {
+    const wanted = JSON.stringify(line);
+    let seen = "";
     try {
-      return await until(`a mark at \`${text}\``, async () => {
-        seen = await this.markNow();
-        return seen?.text === text ? seen : undefined;
-      });
+      await until("a mark", async () => (seen = JSON.stringify(await this.markNow())) === wanted);
     } catch (error) {
-      throw new Error(`${String(error)}; marked is ${JSON.stringify(seen)}`, { cause: error });
+      throw new Error(`marked is ${seen}, and not ${wanted}`, { cause: error });
     }
   }
 
-  /** Returns the line that is marked now; undefined if none is. */
-  async markNow(): Promise<MarkedLine | undefined> {
+  /** Waits until no line is marked. */
+  async marksNothing(): Promise<void> {
+    await until("no mark", async () => (await this.markNow()) === undefined);
+  }
+
+  private async markNow(): Promise<MarkedLine | undefined> {
     // Runs in the page, where the mark is a text that a style adds behind the line.
     const found: unknown = await this.page.evaluate(`(() => {
       for (const part of document.querySelectorAll(".editor-group-container.active .view-line span")) {
-        if (getComputedStyle(part, "::after").content.includes(${JSON.stringify(MARK)})) {
+        const mark = getComputedStyle(part, "::after").content;
+        if (mark.includes(${JSON.stringify(MARK)})) {
           const line = part.closest(".view-line"), editor = part.closest(".monaco-editor"), top = line.getBoundingClientRect().top;
           const number = [...editor.querySelectorAll(".margin .line-numbers")].find((n) => Math.abs(n.getBoundingClientRect().top - top) < 2);
-          return { number: Number(number?.textContent), text: line.textContent };
+          return { number: Number(number?.textContent), text: line.textContent, fresh: mark.includes(${JSON.stringify(IN_NEW_CODE)}) };
         }
       }
       return null;
@@ -166,8 +190,8 @@ export class Window {
     if (found === null) {
       return undefined;
     }
-    const { number, text } = found as MarkedLine;
-    return { number, text: plain(text) };
+    const line = found as MarkedLine;
+    return { ...line, text: plain(line.text) };
   }
 
   /** Puts other text in the place of a line, behind its indentation. */
@@ -241,7 +265,7 @@ export class Window {
   }
 }
 
-/** Returns a text as it was written: the editor shows spaces as ones that do not break. */
+/** Returns a text as it was written: the editor shows spaces as ones that do not break, and puts icons between. */
 function plain(text: string): string {
-  return text.replaceAll(/[\s\u00a0\u200b]+/g, " ").trim();
+  return text.replaceAll(/[\ue000-\uf8ff]/g, "").replaceAll(/[\s\u00a0\u200b]+/g, " ").trim();
 }
