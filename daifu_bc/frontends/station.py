@@ -25,6 +25,7 @@ from daifu_bc.frontends.service import METHODS, WHILE_BUSY, WORDS, Service, is_o
 from daifu_bc.frontends.switching import ended_while
 from daifu_bc.frontends.visitor import Visitor
 from daifu_bc.recovery import attaching
+from daifu_bc.recovery.descriptors import close_socket, identity
 from daifu_bc.recovery.interface import HoldLike
 from daifu_bc.recovery.interrupts import undisturbed
 from daifu_bc.recovery.last_will import at_death
@@ -81,6 +82,7 @@ class Station:
         self._listener: socket.socket | None = None
         self._path = ""
         self._identity = (0, 0)
+        self._own: tuple[int, int] | None = None
         #: Whether the program has come to its end.
         self._ended = False
         self._tells = True
@@ -122,7 +124,7 @@ class Station:
     def _open(self) -> None:
         self._listener, self._path = rendezvous.listen()
         found = os.stat(self._path)
-        self._identity = (found.st_dev, found.st_ino)
+        self._identity, self._own = (found.st_dev, found.st_ino), identity(self._listener.fileno())
         atexit.register(self._at_exit)
 
     def _close(self) -> None:
@@ -137,7 +139,7 @@ class Station:
     def _stop_listening(self) -> None:
         atexit.unregister(self._at_exit)
         if self._listener is not None:
-            self._listener.close()
+            close_socket(self._listener, self._own)
             self._listener = None
 
     def _remove(self) -> None:
@@ -375,7 +377,8 @@ class Station:
 
     def stay_in_place(self) -> bool:
         """Open the socket anew if somebody has tidied it away, or if this is a forked child; whether that was done."""
-        if self._listener is not None and self._in_place():
+        listener = self._listener
+        if listener is not None and identity(listener.fileno()) == self._own and self._in_place():
             return False
         with self._lock:
             if self._ended or not self._held:

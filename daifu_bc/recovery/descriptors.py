@@ -1,10 +1,15 @@
-"""Room for a hold where the program has no file descriptors left: its own limit is raised, if that is allowed."""
+"""File descriptors are the program's: it may have none left, and it may close ours (`os.closerange`).
+
+Where none are left its own limit is raised for a hold, if that is allowed.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import resource
+import socket
 import threading
 from collections.abc import Iterator
 from typing import Final
@@ -51,3 +56,28 @@ def room_for_files(exception: BaseException) -> Iterator[None]:
             # An action may have set another limit, which is the program's from then on.
             if not _room.holds and present == _room.raised:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (_room.before, most))
+
+
+def identity(number: int) -> tuple[int, int] | None:
+    """Return what tells the open file of a descriptor from others that get the same number; None if there is none.
+
+    Args:
+        number: the descriptor.
+    """
+    try:
+        found = os.fstat(number)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def close_socket(own: socket.socket, before: tuple[int, int] | None) -> None:
+    """Close a socket, if its descriptor is not another file's by now.
+
+    Args:
+        own: the socket.
+        before: the identity that it had.
+    """
+    if own.fileno() >= 0 and identity(own.fileno()) != before:
+        own.detach()
+    own.close()
