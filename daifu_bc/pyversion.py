@@ -76,3 +76,7 @@ HAS_MONITORING: Final = VERSION >= (3, 12)
 def import_argument(name: int) -> int:
     """The argument of IMPORT_NAME; from 3.15 its low bits say whether the import is lazy (PEP 810), 2: it is not."""
     return name << 2 | 2 if VERSION >= (3, 15) else name
+
+
+#: Whether a fork warns of threads that were started, in the parent, by what is called after it.
+WARNS_OF_THREADS_AFTER_FORK: Final = VERSION == (3, 13)

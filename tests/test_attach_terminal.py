@@ -319,3 +319,118 @@ def test_another_client_interrupts_when_it_acts(programs: Programs) -> None:
     assert result["text"].endswith("1 more not run.")
     assert other.call("do", words="return")["result"]["decided"] is True
     assert started.end()[0] == "ends\n"
+
+
+PRINTS = "import os; [print('x' * 10_000) for _ in range(3000)]; os.mkfifo('done'); open('done', 'w').close()"
+
+
+@pytest.mark.parametrize("goes", [False, True], ids=["hangs", "goes"])
+def test_a_client_that_does_not_read_what_is_printed(goes: bool, programs: Programs) -> None:
+    """The action runs to its end, however much it prints, and the hold is there for others."""
+    started = programs.start(CRASHES)
+    pid = started.held()
+    client = programs.client(pid)
+    client.ask("do", words=PRINTS, stream=True)
+    if goes:
+        client.next()
+        client.close()
+    other = programs.client(pid)
+    while not (programs.folder / "done").exists():
+        assert other.call("status")["result"]["state"] == "held"
+    (programs.folder / "done").read_text()
+    done = programs.daifu("do", "--take", str(pid), "state.append(1)", "pass")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert started.end()[::2] == ("result 10\nends\n", 0)
+    client.close()
+
+
+FILLS = """
+import resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 256))
+def fill(files):
+    while True:
+        files.append(open("/dev/null"))
+fill(files := [])
+print("goes on", len(files), flush=True)
+"""
+
+
+def test_a_hold_at_a_terminal_for_want_of_file_descriptors(at_terminal: Spawn, programs: Programs) -> None:
+    (programs.folder / "program.py").write_text(FILLS)
+    child = at_terminal("run", "program.py")
+    child.expect_exact("Too many open files")
+    child.expect_exact("daifu>")
+    assert programs.client(child.pid).call("status")["result"]["state"] == "held"
+    child.sendline("files.clear()")
+    child.expect_exact("Next: `pass` goes on")
+    child.expect_exact("daifu>")
+    child.sendline("return")
+    child.expect_exact("goes on 0")
+
+
+def test_nothing_can_be_opened_but_the_prompt(at_terminal: Spawn, programs: Programs, kind: str) -> None:
+    """An action has taken the last file descriptor: the prompt goes on in plain text, without anybody else."""
+    child = run(at_terminal, programs, THREAD)
+    child.sendline("import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))")
+    child.expect_exact("Next: `pass` goes on")
+    child.expect_exact("daifu>")
+    child.sendline("state.append(1)")
+    child.expect_exact("Next: `pass` goes on")
+    child.expect_exact("daifu>")
+    child.sendline("pass")
+    child.expect_exact("result 10")
+
+
+SECOND = """
+import threading
+def divide(state):
+    result = 10 // len(state)
+    print("result", result, flush=True)
+def later(state):
+    open("pipe").read()
+    divide(state)
+threads = [threading.Thread(target=target, args=([],), name=target.__name__) for target in (divide, later)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+
+
+def test_news_come_without_typing_at_an_attached_prompt(at_terminal: Spawn, programs: Programs) -> None:
+    os.mkfifo(programs.folder / "pipe")
+    started = programs.start(SECOND)
+    pid = started.held()
+    child = at_terminal("attach", str(pid))
+    child.expect_exact("daifu>")
+    child.sendline("p 6 * 7")
+    child.expect_exact("42")
+    child.expect_exact("daifu>")
+    child.send("state.app")
+    (programs.folder / "pipe").write_text("go on")
+    child.expect_exact("hold 2 waits: thread later, ZeroDivisionError at program.py:4; `hold 2` goes to it")
+    child.expect_exact("daifu>")
+    child.sendline("end(1)")
+    child.expect_exact("Next: `pass` goes on")
+    child.expect_exact("daifu>")
+    other = programs.client(pid)
+    assert other.call("take")["result"] == {}
+    child.expect_exact("Another client has taken over; `take` takes it back.")
+    assert other.call("do", words="pass")["result"]["decided"] is True
+    child.expect_exact("ZeroDivisionError")  # the report of the other hold
+    child.expect_exact("daifu>")
+    assert other.call("do", words="return")["result"]["decided"] is True
+    child.expect_exact("The run goes on.")
+    child.expect(pexpect.EOF)
+    child.wait()
+    assert child.exitstatus == 0
+    assert started.end()[0] == "result 10\n"
+
+
+def test_news_come_without_typing_at_the_terminal(at_terminal: Spawn, programs: Programs) -> None:
+    os.mkfifo(programs.folder / "pipe")
+    child = run(at_terminal, programs, SECOND, DAIFU_ATTACH="0")
+    child.send("p 6")
+    (programs.folder / "pipe").write_text("go on")
+    child.expect_exact("hold 2 waits: thread later, ZeroDivisionError at program.py:4; `hold 2` goes to it")
+    child.expect_exact("daifu>")
+    child.sendline(" * 7")
+    child.expect_exact("42")

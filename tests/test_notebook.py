@@ -177,6 +177,22 @@ def test_unloading_puts_the_shell_back(tmp_path: Path) -> None:
         kernel.close()
 
 
+def test_it_can_be_turned_off_and_says_what_is_wrong(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[tool.daifu]\nretry-limit = 'many'\n")
+    kernel = Kernel(tmp_path, DAIFU_DISABLE="1")
+    try:
+        assert kernel.run("%load_ext daifu_bc").error == "UsageError"
+        (tmp_path / "pyproject.toml").write_text("")
+        assert kernel.run("%load_ext daifu_bc").error == ""
+        assert kernel.run("%daifu").text.startswith("Nothing is vaccinated")
+        cell = kernel.run("1 // 0")
+        assert (cell.prompts, cell.error) == ([], "ZeroDivisionError")
+        assert kernel.run("%reload_ext daifu_bc").error == ""
+        assert kernel.run("%daifu nothing").text.startswith("UsageError: daifu: `%daifu` knows no word")
+    finally:
+        kernel.close()
+
+
 BUSY = "import os, signal, time; os.kill(os.getpid(), signal.SIGINT); time.sleep(600)"
 
 
@@ -242,6 +258,18 @@ def test_what_is_edited_and_saved_in_other_cells_is_taken(fresh: Kernel) -> None
     # Also while nothing is held, and from a front end that does not name its cells.
     assert "replaced divide (1 function)" in fresh.run("%surgery").text
     assert fresh.run("divide(0)").value == "5"
+
+
+def test_cells_of_magics_and_cells_without_names_are_edited_too(fresh: Kernel) -> None:
+    fresh.run("%%surgery\n" + DIVIDE, cell_id="s")
+    fresh.run("def other(x):\n    return 10 // x\n")
+    fresh.save(
+        s="%%surgery\n" + DIVIDE.replace("// x", "// (x or 2)"),
+        o="def other(x):\n    return 10 // (x or 5)\n",
+        new="def unseen():\n    return 'this one has never run'\n",
+    )
+    assert fresh.run("divide(0), other(0)", "surgery", "pass").value == "(5, 2)"
+    assert fresh.run("'unseen' in globals()").value == "False"
 
 
 def test_a_cell_that_is_held_itself_goes_on_in_its_edited_text(kernel: Kernel) -> None:

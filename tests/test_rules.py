@@ -551,7 +551,10 @@ def test_what_runs_anew_gives_other_values(tmp_path: Path) -> None:
     for do in ("restart", "goto 12"):
         ended = ruled(tmp_path, f"import time\n{program}", f'where = "loop"\ndo = "{do}"\ntimes = 2')
         assert (ended.stdout, ended.code) == ("", 1)
-        assert "daifu rule rules.toml#1: 2 times in a row have not helped; it is not done." in ended.stderr
+        assert (
+            "daifu rule rules.toml#1: it has been done 2 times in a row, and has not helped; it is not done."
+            in ended.stderr
+        )
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
@@ -790,4 +793,7 @@ work()
 """
     ended = run(tmp_path, program)
     assert ended.code == 1
-    assert "daifu rule program.py:3: 3 times in a row have not helped; it is not done." in ended.stderr
+    assert (
+        "daifu rule program.py:3: it has been done 3 times in a row, and has not helped; it is not done."
+        in ended.stderr
+    )

@@ -118,8 +118,8 @@ def load_ipython_extension(shell: Any) -> None:
     if any(known.shell is shell for known in _loaded):
         return
     extension = Extension(shell)
-    _loaded.append(extension)
     extension.begin()
+    _loaded.append(extension)
 
 
 def unload_ipython_extension(shell: Any) -> None:

@@ -123,12 +123,11 @@ class _Attempt:
         rule, before = self.rule, self.number - 1
         if rule.total is not None and rule.done >= rule.total:
             return f"it has been done {_times(rule.total)} in all"
+        row = f"it has been done {_times(before)} in a row" if before > 1 else "it has been done"
         if rule.times is not None:
-            return f"{_times(before)} in a row have not helped" if before >= rule.times else ""
+            return f"{row}, and has not helped" if before >= rule.times else ""
         most = limit()
-        return (
-            f"{_times(before)} in a row have changed nothing" if most is not None and before >= most else ""
-        )
+        return f"{row}, and nothing has changed" if most is not None and before >= most else ""
 
     def _wait(self) -> bool:
         """Wait before it is done; tell whether it is to be done."""

@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
+from daifu_bc import pyversion
 from daifu_bc.frontends import protocol, rendezvous
 from daifu_bc.frontends.calls import calls
 from daifu_bc.frontends.protocol import Call, Object
@@ -249,7 +250,9 @@ class Station:
             self._end_minder()
 
     def after_fork(self) -> None:
-        """In the parent it goes on."""
+        """In the parent it goes on, with the next words at the latest."""
+        if pyversion.WARNS_OF_THREADS_AFTER_FORK:
+            return
         with self._lock:
             self._see_to_it()
 
