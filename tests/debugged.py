@@ -95,7 +95,10 @@ def debugged(folder: Path, program: str, *options: str, **variables: str) -> Ite
 @contextmanager
 def started(folder: Path, command: list[str], **variables: str) -> Iterator[Debugged]:
     """Start a process that ends with the block, or when it takes too long."""
+    runtime = folder / "runtime"
+    runtime.mkdir(0o700, exist_ok=True)
     environment = {
+        "XDG_RUNTIME_DIR": str(runtime),
         "PYTHONPATH": str(ROOT),
         "HOME": str(folder),
         "PATH": "",

@@ -434,3 +434,20 @@ def test_news_come_without_typing_at_the_terminal(at_terminal: Spawn, programs: 
     child.expect_exact("daifu>")
     child.sendline(" * 7")
     child.expect_exact("42")
+
+
+@pytest.mark.parametrize("kind", ["dumb"], indirect=True)
+def test_clients_are_answered_while_something_runs_at_the_terminal(
+    at_terminal: Spawn, programs: Programs
+) -> None:
+    child = run(at_terminal, programs)
+    os.mkfifo(programs.folder / "pipe")
+    client = programs.client(child.pid)
+    client.call("status")
+    child.sendline("state.append(len(open('pipe').read()))")
+    with open(programs.folder / "pipe", "w") as file:
+        assert client.call("status")["result"]["acts"] == "another"
+        client.ask("complete", text="sta")  # that has to wait
+        file.write("four")
+    assert client.next()["result"]["names"] == ["state", "staticmethod"]
+    child.expect_exact("Next: `pass` goes on")

@@ -204,7 +204,7 @@ def test_disconnecting_leaves_the_hold_and_then_nothing_is_watched(tmp_path: Pat
 
 
 def test_an_uncaught_exception_stops_once(tmp_path: Path) -> None:
-    with debugged(tmp_path, CRASHES) as run:
+    with debugged(tmp_path, CRASHES, "--no-attach") as run:  # nobody but a debugger can come
         client = run.attach(filters=("uncaught",))
         thread = client.stopped()
         client.console("raise", client.stack(thread)[0])

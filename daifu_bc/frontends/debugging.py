@@ -137,6 +137,8 @@ def show(hold: HoldLike) -> None:
                 how = known.JUMP if visit.moved else known.EXCEPTION
     if hooks.debugger() is None:  # its adapter has died
         watching.rest()
+        if debuggers.wanted():
+            listen_as_wanted()
     station.service.active = time.monotonic()
     if hold.decision is not None:
         known.tell("daifuResumed", {"hold": hold.number, "word": getattr(hold.decision, "word", "")})

@@ -12,7 +12,7 @@ from daifu_bc.errors import UsageError
 from daifu_bc.install.notice import say_once
 from daifu_bc.install.options import OPTIONS
 from daifu_bc.install.scope import project_root
-from daifu_bc.recovery import last_will, policy, private, rules
+from daifu_bc.recovery import debuggers, last_will, policy, private, rules
 from daifu_bc.recovery import pause_signal as pausing
 
 _BY_KEY: Final = {option.name: option for option in OPTIONS if option.in_project}
@@ -126,5 +126,6 @@ def check() -> None:
         value = os.environ.get(option.variable)
         if value:
             option.check(value)
+    debuggers.address()
     policy.ask_anew()
     pausing.update()

@@ -38,8 +38,9 @@ def asked_for() -> bool:
 def wanted() -> bool:
     """Tell whether a hold waits for somebody who attaches: where nothing was said, it does if that is possible."""
     global _possible
-    if asked_for() or not allowed():
-        return asked_for()
+    said = os.environ.get(VARIABLE)
+    if said in ("0", "1"):
+        return said == "1"
     if _possible[0] != os.getpid():
         _possible = (os.getpid(), meeting.is_possible())
     return _possible[1]

@@ -176,11 +176,12 @@ def somebody_looks() -> bool:
     # Where the standard library is vaccinated too, what is asked here meets barriers, which ask again.
     working.busy = True
     try:
-        if os.environ.get(PLAYBOOK_VARIABLE) and "playbook" in _factories:
+        # The one that is found out soonest is first.
+        if _may_attach() or (os.environ.get(PLAYBOOK_VARIABLE) and "playbook" in _factories):
             return True
         if in_cell() or ("terminal" in _factories and at_terminal()):
             return True
-        if _may_attach() or _may_be_debugged():
+        if _may_be_debugged():
             return True
         _unread_rules = rules.wanted_file() is not None
         _nobody = os.getpid()
