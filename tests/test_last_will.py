@@ -174,6 +174,22 @@ async def work():
     print('stopped', flush=True)
 asyncio.run(work())
 """
+FURTHER = """
+import asyncio, os, signal
+async def work():
+    stop, again = asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    def end():
+        print('end', flush=True)
+        stop.set()
+    loop.add_signal_handler(signal.SIGTERM, end)
+    loop.add_signal_handler(signal.SIGUSR2, again.set)
+    os.kill(os.getpid(), signal.SIGTERM)
+    await stop.wait()
+    await again.wait()
+    for _ in range(3): await asyncio.sleep(0)
+asyncio.run(work())
+"""
 GIVES_BACK = """
 import os, signal
 def gives_back(number, frame):
@@ -226,6 +242,24 @@ def test_programs_end_as_ever(tmp_path: Path, program: str, stdout: str, code: i
     ended = run(tmp_path, program, "", "--last-will", "print('sav' + 'ed')")
     assert (ended.stdout, ended.code) == (stdout, code), ended.stderr
     assert ended.stderr.count("saved") == 1
+
+
+def test_an_event_loop_is_told_once(tmp_path: Path) -> None:
+    """The thread that looks at the time sends the signal, too; what else comes meanwhile is not lost."""
+    will = "import os, signal, time\nos.kill(os.getpid(), signal.SIGUSR2)\ntime.sleep(60)"
+    ended = run(tmp_path, FURTHER, "", "--last-will", will, "--grace", "0.5")
+    assert (ended.code, ended.stdout) == (0, "end\n"), ended.stderr
+    assert "the last will failed: it was not done within 0.5 s" in ended.stderr
+
+
+def test_one_that_catches_everything_ends_by_the_handler(tmp_path: Path) -> None:
+    (tmp_path / "will.py").write_text(
+        "while not ended:\n    try: time.sleep(0.01)\n    except BaseException: pass\n"
+    )
+    before = "ended = []\ndef note(*_):\n    ended.append(1)\n    print('end', flush=True)\n"
+    ended = end(tmp_path, before + "signal.signal(signal.SIGTERM, note)", "--grace", "0.2", will="will.py")
+    assert (ended.code, ended.stdout) == (0, f"{STEPS}end\nstep 2\nstep 3\nover\nfinally\n"), ended.stderr
+    assert "it was not done within 0.2 s" in ended.stderr
 
 
 def test_signals_that_come_meanwhile_are_the_same_end(tmp_path: Path) -> None:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pexpect
 import pytest
 
-from daifu_bc import cli
-from daifu_bc.frontends import rendezvous
+from daifu_bc import cli, shell_completion
 from daifu_bc.frontends.commands import TABLE
 from daifu_bc.install.options import OPTIONS
+from daifu_bc.recovery import meeting, processes
 from tests.running import ROOT
 
 FLAGS = {*(f"--{option.name}" for option in OPTIONS), "--scope", "--help"}
@@ -24,13 +24,16 @@ COMMANDS = {"run", *cli._FOR_RUNS, "log", "demo", "completion", "help"}
 #: Those that are not there on every machine.
 SHELLS = [shell for shell in ("bash", "zsh", "fish") if shutil.which(shell)]
 BASH = """
-eval "$(daifu completion bash)"
+source ./completion.bash
 COMP_WORDS=("$@")
 COMP_CWORD=$(($# - 1))
 compopt() { echo "compopt $*"; }
 _daifu
 printf '%s\\n' "${COMPREPLY[@]}"
 """
+
+
+BASH_SCRIPT = shell_completion.script("bash", cli.help_texts())
 
 
 @pytest.fixture
@@ -40,6 +43,7 @@ def folder(tmp_path: Path) -> Path:
     command = tmp_path / "bin" / "daifu"
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -m daifu_bc "$@"\n')
     command.chmod(0o755)
+    (tmp_path / "completion.bash").write_text(BASH_SCRIPT)
     (tmp_path / "night.daifu").touch()
     (tmp_path / "train.py").touch()
     return tmp_path
@@ -100,15 +104,15 @@ def test_bash_offers_all_that_there_is(folder: Path) -> None:
 
 
 @pytest.fixture
-def held_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The number of a process that can be reached."""
+def held_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The number of a process that has left a file as runs do."""
     runtime = tmp_path / "runtime"
     runtime.mkdir(mode=0o700)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
-    listener, path = rendezvous.listen()
-    yield str(os.getpid())
-    listener.close()
-    os.unlink(path)
+    own = os.getpid()
+    facts = {"pid": own, "identity": processes.identity(own), "namespace": processes.namespace()}
+    (Path(meeting.place()) / f"{own}.json").write_text(json.dumps(facts))
+    return str(own)
 
 
 def test_numbers_of_runs_are_offered(folder: Path, held_run: str) -> None:

@@ -124,7 +124,6 @@ class Station:
         found = os.stat(self._path)
         self._identity = (found.st_dev, found.st_ino)
         atexit.register(self._at_exit)
-        at_death.append(self._remove)
 
     def _close(self) -> None:
         self._stop_listening()
@@ -137,8 +136,6 @@ class Station:
 
     def _stop_listening(self) -> None:
         atexit.unregister(self._at_exit)
-        with contextlib.suppress(ValueError):
-            at_death.remove(self._remove)
         if self._listener is not None:
             self._listener.close()
             self._listener = None

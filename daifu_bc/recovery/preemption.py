@@ -31,6 +31,7 @@ from daifu_bc.recovery.dispositions import disposition, handler_of
 from daifu_bc.recovery.hold import Hold
 from daifu_bc.recovery.interface import HoldLike
 from daifu_bc.recovery.spots import Verdict
+from daifu_bc.recovery.wakeup import silent
 from daifu_bc.recovery.working import came_from_outside, working
 
 _NUMBER: Final = int(signal.SIGTERM)
@@ -38,6 +39,8 @@ _NAME: Final = "SIGTERM"
 _STDERR: Final = 2
 #: Seconds after which it is looked again whether it can be done, where it could not; and whether it has heard.
 _AGAIN: Final = 0.05
+#: How often it is told that it takes too long; then the program's handler is called all the same.
+_MOST_TOLD: Final = 40
 
 #: Does the last will in a hold, and returns why it could not be done; empty if it was.
 _performer: Callable[[HoldLike], str] | None = None
@@ -216,6 +219,7 @@ class _Preemption:
         self.grace = last_will.grace()
         self.until = time.monotonic() + self.grace
         self.over = self._runs = self._told = False
+        self._hurried = 0
         self._tried: set[int] = set()
         self._watch: Any = None
         self._ended = threading.Event()
@@ -276,7 +280,8 @@ class _Preemption:
 
     def _hurry(self, frame: FrameType | None) -> object:
         """It takes too long."""
-        if not callable(_front.handler):
+        self._hurried += 1
+        if not callable(_front.handler) or self._hurried > _MOST_TOLD:
             self._give_up(f"it was not done within {self.grace:g} s")
             return _pass_on(frame)
         if interrupts.may_be_interrupted(threading.get_ident(), frame):
@@ -330,7 +335,7 @@ class _Preemption:
         selected, began, sections = hold.selected, time.monotonic(), interrupts.open_sections()
         why = "daifu_bc failed inside"
         try:
-            with signals.guarded(), journal.by("last will"):
+            with signals.guarded(), silent(_NUMBER), journal.by("last will"):
                 why = _performer(hold)
                 if why and time.monotonic() >= self.until:
                     why = f"it was not done within {self.grace:g} s"

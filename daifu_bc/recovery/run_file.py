@@ -113,7 +113,6 @@ class RunFile:
         if not self._path:
             self._path = path
             atexit.register(self._remove)
-            at_death.append(self._remove)
 
     def _own_path(self) -> str:
         return f"{name_in(meeting.place())}.json"
@@ -121,19 +120,14 @@ class RunFile:
     def _remove(self) -> None:
         path, self._path = self._path, ""
         if path:
-            self._forget()
+            atexit.unregister(self._remove)
             with contextlib.suppress(OSError):
                 os.unlink(path)
-
-    def _forget(self) -> None:
-        atexit.unregister(self._remove)
-        with contextlib.suppress(ValueError):
-            at_death.remove(self._remove)
 
     def in_child(self) -> None:
         """A forked child has none, until it is held."""
         self._lock = threading.RLock()
-        self._forget()
+        atexit.unregister(self._remove)
         self._path, self._known, self._holds, self._debugger = "", {}, {}, None
         self._for_holds_only = True
 
