@@ -7,6 +7,7 @@ import inspect
 import queue
 import sys
 import threading
+from collections.abc import Callable
 from types import FrameType
 from typing import Any, Final
 
@@ -60,6 +61,7 @@ _USED: Final[dict[str, dict[str, str]]] = {
             "self py_db thread_id thread stop_reason"
         ),
     },
+    _BUNDLE + "comm": {"InternalThreadCommand": ""},
     _BUNDLE + "dont_trace_files": {"PYDEV_FILE": ""},
     _BUNDLE + "net_command": {"NetCommand.__init__": "self cmd_id seq text is_json"},
     _COMMANDS: dict.fromkeys((EXCEPTION, JUMP, PAUSE, *STEPS.values()), ""),
@@ -223,6 +225,19 @@ def mark_stopped(how: str) -> None:
     """This thread is about to wait, and the client is to be told."""
     instance().threads_suspended_single_notification.increment_suspend_time()
     _find(_LIFECYCLE, "mark_thread_suspended")(threading.current_thread(), code(how))
+
+
+def do_when_idle(thread: str, function: Callable[..., None]) -> None:
+    """Have something done in a thread that waits, within the next moments, as soon as it has nothing else to do.
+
+    Args:
+        thread: its name for the thread.
+        function: what is done.
+    """
+    queue, event = instance().get_internal_queue_and_event(thread)
+    if not queue.empty():
+        event.set()
+    queue.put(_find(_BUNDLE + "comm", "InternalThreadCommand")(thread, function))
 
 
 def release() -> None:
