@@ -241,7 +241,7 @@ export class Window {
   }
 
   /** Waits for a text in the status bar. */
-  async statusBarShows(text: string): Promise<void> {
+  async statusBarShows(text: string | RegExp): Promise<void> {
     await this.page.locator(".statusbar-item", { hasText: text }).first().waitFor();
   }
 
