@@ -88,11 +88,16 @@ def test_a_run_that_waits_is_debugged_from_elsewhere(tmp_path: Path) -> None:
         client = run.attach()
         thread = client.stopped()
         client.set(client.stack(thread)[0], "state", "[1, 2]")
+        # While the debugger shows it, words from elsewhere are run all the same.
+        out, err, code = daifu(tmp_path, "do", pid, "len(state)", "state.append(3)")
+        assert (out.splitlines()[0], code) == ("2", 0), err
+        thread = client.stopped()
+        assert client.variables(client.stack(thread)[0])["state"] == "[1, 2, 3]"
         client.ask("disconnect")
         client.close()
         out, err, code = daifu(tmp_path, "do", pid, "len(state)", "pass")
-        assert (out.splitlines()[0], code) == ("2", 0), err
-        assert run.end()[0] == "result 5\n"
+        assert (out.splitlines()[0], code) == ("3", 0), err
+        assert run.end()[0] == "result 3\n"
 
 
 BLOCKED = "import sys\nsys.modules['debugpy'] = None\n"

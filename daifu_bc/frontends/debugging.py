@@ -14,6 +14,7 @@ from daifu_bc.frontends.commands import ACTION, NAMES, TABLE, read, run_command
 from daifu_bc.frontends.listening import sentence
 from daifu_bc.frontends.patience import report_in_time
 from daifu_bc.frontends.script import Command, ScriptError
+from daifu_bc.frontends.service import METHODS, is_over
 from daifu_bc.frontends.station import station
 from daifu_bc.frontends.switching import ask_in_turn, news
 from daifu_bc.frontends.terminal import flush_program_output
@@ -38,6 +39,8 @@ from daifu_bc.recovery.ways import Place
 #: How a word is called in Python: `daifu.skip()`.
 PREFIX = "daifu"
 _PAUSE = 0.05
+#: Whether a hold is being shown.
+_shown = False
 
 
 def responder() -> Responder:
@@ -117,24 +120,20 @@ def changed(attached: bool) -> None:
     Args:
         attached: whether it has come.
     """
-    if attached:
+    if attached and not _shown:
         calls.put(show)
 
 
 def show(hold: HoldLike) -> None:
     """Show the hold until it is decided, the debugger has left, or it is another hold's turn."""
+    global _shown
     flush_program_output()
     tell(f"daifu_bc: hold {hold.number} is shown in the debugger that is attached.")
-    visit = Visit(cast(Hold, hold))
-    how = known.EXCEPTION if hold.crashed else known.PAUSE
-    with station.minded(hold):
-        while hooks.attached() and hold.decision is None and turns.goes_on_asking(hold):
-            wanted = stop(visit, visit.held.frame, hold.exception, visit.lines(), how)
-            visit.drop_snapshots()
-            if wanted and hold.decision is None:
-                visit.go_on(wanted)
-            if hold.crashed:
-                how = known.JUMP if visit.moved else known.EXCEPTION
+    before, _shown = _shown, True
+    try:
+        _show(hold)
+    finally:
+        _shown = before
     if hooks.debugger() is None:  # its adapter has died
         watching.rest()
         if debuggers.wanted():
@@ -142,6 +141,25 @@ def show(hold: HoldLike) -> None:
     station.service.active = time.monotonic()
     if hold.decision is not None:
         known.tell("daifuResumed", {"hold": hold.number, "word": getattr(hold.decision, "word", "")})
+
+
+def _show(hold: HoldLike) -> None:
+    visit = Visit(cast(Hold, hold))
+    how = known.EXCEPTION if hold.crashed else known.PAUSE
+    while hooks.attached() and not is_over(hold):
+        with station.minded(hold):
+            wanted = stop(visit, visit.held.frame, hold.exception, visit.lines(), how)
+        visit.drop_snapshots()
+        if visit.asked_to_end():
+            return
+        if wanted and not is_over(hold):
+            visit.go_on(wanted)
+        elif visit.called():
+            calls.run(hold)
+            station.answer(hold, METHODS)
+            visit.look_again()
+        if hold.crashed:
+            how = known.JUMP if visit.moved else known.EXCEPTION
 
 
 class Visit:
@@ -162,6 +180,7 @@ class Visit:
         #: The frame that the editor looked at last.
         self._looked_at: FrameType | None = None
         self._refused = ""
+        self._request = signals.request_to_end()
         self._first = self._next = self._find_next()
         self._status = self._describe()
 
@@ -232,6 +251,19 @@ class Visit:
         for view in self.hold.frames:
             code = view.code
             drop_snapshot(view.frame, code.co_varnames + code.co_cellvars + code.co_freevars)
+
+    def called(self) -> bool:
+        """Tell whether the thread is wanted elsewhere: for what an attached client has typed, or for its end."""
+        return station.wants_thread() or self.asked_to_end()
+
+    def asked_to_end(self) -> bool:
+        """Tell whether a signal has asked the program to end since the hold is shown."""
+        return signals.request_to_end() != self._request
+
+    def look_again(self) -> None:
+        """Something may have been changed elsewhere."""
+        self._next = self._find_next()
+        self._status = self._describe()
 
     # -- what is done ------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ import inspect
 import queue
 import sys
 import threading
+from collections.abc import Callable
 from types import FrameType
 from typing import Any, Final
 
@@ -60,6 +61,7 @@ _USED: Final[dict[str, dict[str, str]]] = {
             "self py_db thread_id thread stop_reason"
         ),
     },
+    _BUNDLE + "comm": {"InternalThreadCommand": ""},
     _BUNDLE + "dont_trace_files": {"PYDEV_FILE": ""},
     _BUNDLE + "net_command": {"NetCommand.__init__": "self cmd_id seq text is_json"},
     _COMMANDS: dict.fromkeys((EXCEPTION, JUMP, PAUSE, *STEPS.values()), ""),
@@ -225,6 +227,19 @@ def mark_stopped(how: str) -> None:
     _find(_LIFECYCLE, "mark_thread_suspended")(threading.current_thread(), code(how))
 
 
+def do_when_idle(thread: str, function: Callable[..., None]) -> None:
+    """Have something done in a thread that waits, within the next moments, as soon as it has nothing else to do.
+
+    Args:
+        thread: its name for the thread.
+        function: what is done.
+    """
+    queue, event = instance().get_internal_queue_and_event(thread)
+    if not queue.empty():
+        event.set()
+    queue.put(_find(_BUNDLE + "comm", "InternalThreadCommand")(thread, function))
+
+
 def release() -> None:
     """This thread, which waits, is to wait no longer."""
     information_of = _find(_BUNDLE + "additional_thread_info", "set_additional_thread_info")
@@ -240,8 +255,10 @@ def answer_rest(thread: str) -> None:
         thread: its name for it.
     """
     found = instance()
+    if not alive():  # nobody hears it
+        return
     asked, _ = found.get_internal_queue_and_event(thread)
-    while True:
+    for _ in range(asked.qsize()):
         try:
             command = asked.get_nowait()
         except queue.Empty:

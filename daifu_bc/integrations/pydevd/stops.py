@@ -42,6 +42,9 @@ class Visit(Protocol):
     def go_to(self, line: int) -> Answer:
         """The run is to go on at a line, when the client lets it."""
 
+    def called(self) -> bool:
+        """Tell whether the thread is wanted for something else."""
+
     def status(self) -> dict[str, Any]:
         """Return what is told of the hold."""
 
@@ -96,9 +99,8 @@ def stop(
     try:
         known.mark_stopped(how)
         # Done as soon as the thread waits: after the client has been told that it has stopped.
-        known.instance().post_method_as_internal_command(
-            found.thread, lambda *_: known.tell("daifuHeld", visit.status())
-        )
+        known.do_when_idle(found.thread, lambda *_: known.tell("daifuHeld", visit.status()))
+        _look_around(found)
         what = type(exception), exception, traceback_of(exception)
         known.instance().do_wait_suspend(thread, frame, "exception", what, None)
     finally:
@@ -107,6 +109,20 @@ def stop(
         known.information(thread).step_in_initial_location = None  # it would keep the frame alive
     known.answer_rest(found.thread)
     return found.wanted
+
+
+def _look_around(stop: Stop) -> None:
+    """As long as the thread waits, see from time to time whether it is wanted for something else."""
+
+    def look(*_: object) -> None:
+        if stops.get(stop.thread) is not stop:
+            return
+        if stop.visit.called():
+            known.release()
+        else:
+            _look_around(stop)
+
+    known.do_when_idle(stop.thread, look)
 
 
 def step_on(command: str) -> None:
