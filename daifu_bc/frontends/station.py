@@ -53,6 +53,8 @@ class _Minder(threading.Thread):
 
     def __init__(self, station: Station, hold: HoldLike) -> None:
         super().__init__(name="daifu socket", daemon=True)
+        # A debugger does not show it among the program's threads, nor watch it.
+        self.is_pydev_daemon_thread = self.pydev_do_not_trace = True
         self._station = station
         self.hold: HoldLike = hold
         self.ended = False
@@ -81,8 +83,7 @@ class Station:
         self._held: list[int] = []
         self._listener: socket.socket | None = None
         self._path = ""
-        self._identity = (0, 0)
-        self._own: tuple[int, int] | None = None
+        self._identity, self._own = (0, 0), identity(-1)
         #: Whether the program has come to its end.
         self._ended = False
         self._tells = True
@@ -377,8 +378,7 @@ class Station:
 
     def stay_in_place(self) -> bool:
         """Open the socket anew if somebody has tidied it away, or if this is a forked child; whether that was done."""
-        listener = self._listener
-        if listener is not None and identity(listener.fileno()) == self._own and self._in_place():
+        if self._listener is not None and identity(self._listener.fileno()) == self._own and self._in_place():
             return False
         with self._lock:
             if self._ended or not self._held:
