@@ -21,15 +21,17 @@ from daifu_bc.recovery.attributes import cause_of, traceback_of
 from daifu_bc.recovery.bodies import continuation_from, continuation_of, located, runs_none
 from daifu_bc.recovery.capture import Capture, capture
 from daifu_bc.recovery.decision import Decision, Unwinding
-from daifu_bc.recovery.descriptors import room_for_files
 from daifu_bc.recovery.hold import Hold, let_pass
+from daifu_bc.recovery.limits import room_to_work
 from daifu_bc.recovery.resume import Handover, Passage, note_crash, read_locals, trimmed
 from daifu_bc.recovery.telling import tell
 from daifu_bc.recovery.verdict import judge
-from daifu_bc.recovery.working import came_from_outside, room_to_work, working
+from daifu_bc.recovery.working import came_from_outside, working
 
 #: Told at once by their type; subclasses are left to the verdict.
 _CONTROL_FLOW = frozenset({StopIteration, StopAsyncIteration, GeneratorExit, SystemExit})
+#: Called with a frame at its barrier and what has arrived there, as long as the program is to be ended.
+passed_by: list[Callable[[FrameType, BaseException], None]] = []
 #: Whether a run has gone on anywhere; until then there is nothing to be taken out of a traceback.
 _gone_on = False
 _SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -45,6 +47,8 @@ def intercept(_module: object, exception: BaseException) -> Handover | None:
     try:
         if _gone_on and trimmed(sys._getframe(1), exception):
             return None
+        for function in passed_by:
+            function(sys._getframe(1), exception)
         if unwinding.under_way() is None and (
             type(exception) in _CONTROL_FLOW or not policy.somebody_answers()
         ):
@@ -88,7 +92,7 @@ def _hold(frame: FrameType, exception: BaseException, verdict: Verdict) -> Hando
     with signals.guarded():
         try:
             if hold.site not in let_pass and not _was_told_to_go(exception):
-                with room_to_work(exception), room_for_files(exception):
+                with room_to_work(exception):
                     journal.held(hold)
                     handover = _answered(hold, captured)
                     if handover is not None:
