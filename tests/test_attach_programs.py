@@ -7,10 +7,11 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from daifu_bc.frontends import roster
+from daifu_bc.frontends import rendezvous, roster
 from daifu_bc.recovery import meeting, processes
 from daifu_bc.recovery.run_file import RunFile
 from tests.attaching import CRASHES, Held, Programs
@@ -75,6 +76,22 @@ def test_what_it_opens_in_the_place_of_ours_stays_its_own(programs: Programs) ->
     assert client.call("do", words="reopen()") == {}  # the connection is closed with all the rest
     run.wait_until()
     assert repaired(programs, run, pid) == "result 10\nends\nkept 16\n"
+
+
+def test_a_socket_is_there_when_it_listens(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who looks for runs takes away what nobody listens at."""
+    seen: list[bool] = []
+
+    def change(path: str, mode: int) -> None:
+        seen.append(os.path.lexists(directory / f"{os.getpid()}.sock"))
+        os.chmod(path, mode, follow_symlinks=True)
+
+    monkeypatch.setattr(rendezvous, "os", SimpleNamespace(**{**vars(os), "chmod": change}))
+    listener, path = rendezvous.listen()
+    with listener:
+        assert seen == [False]
+        assert os.listdir(directory) == [os.path.basename(path)]
+        assert not rendezvous.is_dead(path)
 
 
 # -- the file of a run -----------------------------------------------------------------------------------------------

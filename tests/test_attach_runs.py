@@ -248,6 +248,8 @@ def test_what_was_not_put_into_its_place(directory: Path) -> None:
     with subprocess.Popen(["/bin/true"]) as child:
         pass
     (directory / f"{child.pid}.json.{child.pid}.new").touch()
+    (directory / f"{child.pid}.new").touch()
+    (directory / f"{child.pid}-77.new").touch()
     (directory / f"1.json.{os.getpid()}.new").touch()
     assert found() == []
     assert os.listdir(directory) == [f"1.json.{os.getpid()}.new"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import errno
+import contextlib
 import os
 import socket
 import struct
@@ -29,30 +29,31 @@ def listen() -> tuple[socket.socket, str]:
         AttachError: there is no place for it that is the user's alone.
         OSError: it cannot be made.
     """
-    path = f"{name_in(run_file.directory())}.sock"
+    stem = name_in(run_file.directory())
+    path, new = f"{stem}.sock", f"{stem}.new"
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        _bind(listener, path)
-        # Nobody else can enter the directory, so that the moment before does not matter.
-        os.chmod(path, SOCKET_MODE)
-        listener.listen(_BACKLOG)
-        listener.setblocking(False)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(new)
+        try:
+            listener.bind(new)
+        except OSError as error:
+            raise AttachError(f"no socket can be made at {path}", why=str(error)) from None
+        # It comes to its place when it listens: what does not is taken away by those who look for runs.
+        try:
+            os.chmod(new, SOCKET_MODE)
+            listener.listen(_BACKLOG)
+            listener.setblocking(False)
+            if not is_dead(path):
+                raise AttachError(f"{path} is taken", why="another process answers there")
+            os.rename(new, path)
+        except BaseException:
+            os.unlink(new)
+            raise
     except BaseException:
         listener.close()
         raise
     return listener, path
-
-
-def _bind(listener: socket.socket, path: str) -> None:
-    try:
-        listener.bind(path)
-    except OSError as error:
-        if error.errno != errno.EADDRINUSE:
-            raise AttachError(f"no socket can be made at {path}", why=str(error)) from None
-        if not is_dead(path):
-            raise AttachError(f"{path} is taken", why="another process answers there") from None
-        os.unlink(path)  # of a process that had this one's number before
-        listener.bind(path)
 
 
 def is_dead(path: str) -> bool:

@@ -16,8 +16,8 @@ from daifu_bc.recovery import meeting, processes
 from daifu_bc.recovery.meeting import AttachError
 
 _NAME: Final = re.compile(r"(([1-9]\d*)(?:-\d+)?)\.(json|sock)")
-#: A file that its process has not put into its place.
-_NEW: Final = re.compile(r"[1-9]\d*(?:-\d+)?\.json\.([1-9]\d*)\.new")
+#: A file or a socket that its process has not put into its place.
+_NEW: Final = re.compile(r"(?:[1-9]\d*(?:-\d+)?\.json\.)?([1-9]\d*)(?:-\d+)?\.new")
 #: Seconds in which a run without a file says how it is.
 _PATIENCE: Final = 2.0
 _MOST_BYTES: Final = 1 << 20
