@@ -266,3 +266,28 @@ def test_a_program_that_was_started_under_debugpy_is_held_there(tmp_path: Path) 
         client.event("terminated")
         out, err, code = run.end()
     assert (out, code) == ("got ([5], 5) [] 1 10\nend\n", 0), err
+
+
+#: No editor sends them.
+NONSENSE: list[tuple[str, dict[str, object]]] = [
+    ("goto", {"threadId": 1, "targetId": "one"}),
+    ("gotoTargets", {"source": {"path": 5}, "line": "one"}),
+    ("gotoTargets", {"source": {}, "line": None}),
+    ("daifuDo", {"words": "where", "frameId": []}),
+    ("evaluate", {"expression": "where", "context": "daifu", "frameId": {}}),
+]
+
+
+def test_requests_that_make_no_sense_are_refused(tmp_path: Path) -> None:
+    with debugged(tmp_path, CRASHES) as run:
+        client = run.attach()
+        thread = client.stopped()
+        for command, arguments in NONSENSE:
+            with pytest.raises(Refused):
+                client.ask(command, **arguments)
+        # The session goes on, and so does the hold.
+        assert client.places(thread) == STACK
+        client.set(client.stack(thread)[0], "state", "[1]")
+        client.ask("continue", threadId=thread)
+        client.event("terminated")
+        assert run.end()[2] == 0

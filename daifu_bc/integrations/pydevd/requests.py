@@ -68,9 +68,26 @@ def _stop_of(frame: Any) -> Stop | None:
     return stops.get(known.instance().suspended_frames_manager.get_thread_id_for_variable_reference(frame))
 
 
+def _guarded(handler: _Original) -> _Original:
+    """A handler that answers a request which makes no sense by a failure; pydevd would close the connection."""
+
+    @functools.wraps(handler)
+    def guarded(*arguments: Any) -> Any:
+        try:
+            return handler(*arguments)
+        except Exception as error:  # noqa: BLE001 - whatever the client has sent
+            request = arguments[-1]
+            text = f"{request.command} cannot be done ({type(error).__name__}: {error})"
+            _respond(request, Answer(refused=text))
+            return None
+
+    return guarded
+
+
 def _evaluate(original: _Original, processor: Any, db: Any, request: Any) -> Any:
     arguments = request.arguments
-    stop = _stop_of(arguments.frameId) if arguments.context in ("repl", "daifu") else None
+    ours = arguments.context in ("repl", "daifu") and isinstance(arguments.expression, str)
+    stop = _stop_of(arguments.frameId) if ours else None
     if stop is None:
         return original(processor, db, request)
 
@@ -154,12 +171,14 @@ def _disconnected(original: _Original, processor: Any, db: Any, request: Any) ->
     return command
 
 
+@_guarded
 def status(_processor: Any, _db: Any, request: Any) -> None:
     """The request `daifuStatus`: what is held."""
     stop = _stop_of(None)
     _respond(request, Answer(_NOTHING if stop is None else stop.visit.status()))
 
 
+@_guarded
 def do(_processor: Any, db: Any, request: Any) -> None:
     """The request `daifuDo`: run words."""
     given = request.arguments if isinstance(request.arguments, dict) else {}
@@ -181,8 +200,7 @@ def do(_processor: Any, db: Any, request: Any) -> None:
     _later(stop, request, answer)
 
 
-#: What is put in the place of the handlers of pydevd, by the names of requests; each is given the original first.
-HANDLERS: Final[dict[str, Callable[..., Any]]] = {
+_HANDLERS: Final[dict[str, Callable[..., Any]]] = {
     "attach": _attach,
     "configurationdone": _configured,
     "continue": _continue,
@@ -192,3 +210,5 @@ HANDLERS: Final[dict[str, Callable[..., Any]]] = {
     "gototargets": _goto_targets,
     **{name: functools.partial(_step, command) for name, command in known.STEPS.items()},
 }
+#: What is put in the place of the handlers of pydevd, by the names of requests; each is given the original first.
+HANDLERS: Final = {name: _guarded(handler) for name, handler in _HANDLERS.items()}
