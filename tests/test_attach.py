@@ -506,6 +506,16 @@ def test_two_threads(programs: Programs) -> None:
     assert code == 0
 
 
+def test_a_hold_that_was_chosen_does_not_wait(programs: Programs) -> None:
+    run = programs.start(TWO)
+    pid = run.held()
+    run.held()
+    client = programs.client(pid)
+    first = client.call("status")["result"]["hold"]
+    moved = client.call("do", words=f"hold {3 - first}")["result"]
+    assert moved["text"] == f"going to hold {3 - first}; hold {first} waits"
+
+
 def test_leaving_ends_all(programs: Programs) -> None:
     run = programs.start(TWO)
     pid = run.held()

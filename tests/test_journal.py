@@ -37,6 +37,31 @@ def entries(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+INNER = """
+def outer():
+    n = 0
+    return inner(n)
+
+def inner(n):
+    return 1 // n
+
+print(outer())
+"""
+
+
+def test_words_about_another_frame_say_which(tmp_path: Path) -> None:
+    play(tmp_path, INNER, "n = 5\nframe outer\nn = 1\npass", DAIFU_JOURNAL=str(tmp_path / "journal"))
+    written = entries(tmp_path / "journal")
+    assert {(entry["line"], entry["function"]) for entry in written} == {(7, "inner")}
+    assert [(entry["event"], entry.get("frame")) for entry in written] == [
+        ("held", None),
+        ("action", None),
+        ("action", f"outer at {tmp_path / 'program.py'}:4"),
+        ("pass", f"outer at {tmp_path / 'program.py'}:4"),
+        ("running again", None),
+    ]
+
+
 def test_what_is_written(tmp_path: Path) -> None:
     hold = make()
     hold.began = time.monotonic() - 90

@@ -126,6 +126,7 @@ def run_command(hold: HoldLike, command: Command) -> Answer:
             code=answer.code or "\n".join(part for part in (request.argument, request.body) if part),
             seconds=None if decided else time.monotonic() - began,
             outcome=outcome,
+            selected=True,
         )
     return _completed(hold, word, request, answer)
 

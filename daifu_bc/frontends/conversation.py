@@ -99,7 +99,7 @@ class Conversation:
             self._write("Another client acts here; `take` takes over.", True)
         left = status["seconds_left"]
         if left is not None:
-            self._write(f"If nothing is typed for {duration(left)}, the exception goes on.", True)
+            self._write(f"If nothing is typed for {duration(left)}, the hold ends.", True)
 
     def _show_report(self) -> None:
         report = self._connection.ask("report")
@@ -114,7 +114,8 @@ class Conversation:
                 return
             result = self._do(text)
         except AnsweredNoError as error:
-            self._write(f"{error}.", True)
+            text = str(error)
+            self._write(f"{text[:1].upper()}{text[1:]}.", True)
             if error.code == protocol.OTHER_HOLD:
                 self._connection.notices.clear()
                 self._show_report()

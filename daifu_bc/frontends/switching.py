@@ -41,7 +41,8 @@ def has_news(hold: HoldLike) -> bool:
 
 
 def _is_news(place: Place, hold: HoldLike) -> bool:
-    return place.asks and not place.told and place.number != hold.number
+    # Once another hold was chosen, that one does not wait; what is told of the others is told there.
+    return place.asks and not place.told and place.number != hold.number and turns.goes_on_asking(hold)
 
 
 def _holds(hold: HoldLike, _request: Request) -> str:

@@ -105,7 +105,13 @@ def held(hold: HoldLike) -> None:
 
 
 def done(
-    hold: HoldLike, word: str, *, code: str = "", seconds: float | None = None, outcome: str = "done"
+    hold: HoldLike,
+    word: str,
+    *,
+    code: str = "",
+    seconds: float | None = None,
+    outcome: str = "done",
+    selected: bool = False,
 ) -> None:
     """Record that a word was run against a hold.
 
@@ -115,9 +121,10 @@ def done(
         code: the text of the action, of the surgery's new definition, or of the expression.
         seconds: how long it took; for a word that decides, leave it out: it is how long the hold lasted.
         outcome: `done`, or why not. It must not contain values.
+        selected: whether it was about the frame that is selected.
     """
     lasted = time.monotonic() - hold.began if seconds is None else seconds
-    record(word, hold=hold, code=code, seconds=lasted, outcome=outcome)
+    record(word, hold=hold, code=code, seconds=lasted, outcome=outcome, selected=selected)
 
 
 def when_running(hold: HoldLike) -> Callable[[], None]:
@@ -139,6 +146,7 @@ def record(
     code: str = "",
     seconds: float | None = None,
     outcome: str = "",
+    selected: bool = False,
     **more: str | float,
 ) -> None:
     """Append one line to the journal. Whatever goes wrong, the program is not to feel it."""
@@ -154,6 +162,9 @@ def record(
         }
         if hold is not None:
             entry |= whereabouts(hold)
+            if selected and not hold.selected.held:
+                frame = hold.selected
+                entry["frame"] = f"{frame.name} at {frame.filename}:{frame.line}"
         elif place is not None:
             entry |= place
         if code:
