@@ -38,6 +38,8 @@ class DapClient:
         self.lock = threading.Lock()
         self.answers: dict[int, queue.Queue[Message]] = {}
         self.events: queue.Queue[Message] = queue.Queue()
+        #: Whether the adapter has closed the connection.
+        self.gone = False
         #: Whether the process has answered.
         self.reached = False
         #: All events that have come, in their order.
@@ -77,6 +79,10 @@ class DapClient:
                     self.events.put(message)
         except (OSError, ValueError):
             pass
+        with self.lock:
+            self.gone = True
+            for waiting in self.answers.values():
+                waiting.put({"success": False, "gone": True})
         self.events.put({"event": "closed", "body": {}})
 
     def send(self, command: str, **arguments: Any) -> int:
@@ -85,9 +91,14 @@ class DapClient:
             self.number += 1
             number = self.number
             self.answers[number] = queue.Queue()
+            if self.gone:
+                raise Gone(command)
             content = {"seq": number, "type": "request", "command": command, "arguments": arguments}
             text = json.dumps(content).encode()
-            self.socket.sendall(b"Content-Length: %d\r\n\r\n%s" % (len(text), text))
+            try:
+                self.socket.sendall(b"Content-Length: %d\r\n\r\n%s" % (len(text), text))
+            except OSError:
+                raise Gone(command) from None
         return number
 
     def answer(self, number: int) -> Message:
@@ -101,6 +112,8 @@ class DapClient:
             Refused: it has failed.
         """
         found = self.answer(self.send(command, **arguments))
+        if found.get("gone"):
+            raise Gone(command)
         if not found["success"]:
             raise Refused(found.get("message", ""))
         body: Message = found.get("body") or {}
