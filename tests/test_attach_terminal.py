@@ -451,3 +451,33 @@ def test_clients_are_answered_while_something_runs_at_the_terminal(
         file.write("four")
     assert client.next()["result"]["names"] == ["state", "staticmethod"]
     child.expect_exact("Next: `pass` goes on")
+
+
+STAYS = """
+import signal
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+def divide(state):
+    result = 10 // len(state)
+    with open("result", "w") as file:
+        file.write(str(result))
+divide([])
+"""
+
+
+def test_the_terminal_goes_away(at_terminal: Spawn, programs: Programs) -> None:
+    """The run is as one without a terminal from then on: it waits for somebody."""
+    child = run(at_terminal, programs, STAYS)
+    first = programs.client(child.pid)
+    assert first.call("status")["result"]["seconds_left"] is None
+    child.ptyproc.fileobj.close()
+    while first.next():  # the terminal's own socket is closed
+        pass
+    while f"{child.pid}.sock" not in programs.sockets():
+        pass
+    client = programs.client(child.pid)
+    assert client.call("status")["result"]["seconds_left"] > 0
+    assert client.call("do", words="state.append(1)\npass")["result"]["decided"] is True
+    assert client.next()["method"] == "over"
+    assert client.next() == {}
+    child.ptyproc.wait()
+    assert (programs.folder / "result").read_text() == "10"

@@ -52,6 +52,8 @@ class _Minder(threading.Thread):
 
     def __init__(self, station: Station, hold: HoldLike) -> None:
         super().__init__(name="daifu socket", daemon=True)
+        # A debugger does not show it among the program's threads, nor watch it.
+        self.is_pydev_daemon_thread = self.pydev_do_not_trace = True
         self._station = station
         self.hold: HoldLike = hold
         self.ended = False

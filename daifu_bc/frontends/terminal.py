@@ -23,7 +23,7 @@ from daifu_bc.frontends.reader import BrokenOffError, PlainReader, Reader, Termi
 from daifu_bc.frontends.script import ScriptError
 from daifu_bc.frontends.typed import parse_typed, read_text
 from daifu_bc.frontends.values import printable
-from daifu_bc.recovery import journal, signals
+from daifu_bc.recovery import attaching, journal, signals
 from daifu_bc.recovery.interface import HoldLike, Responder
 from daifu_bc.recovery.interrupts import Interruptible, close_to, open_sections
 from daifu_bc.recovery.telling import tell
@@ -111,9 +111,10 @@ def _ask(hold: HoldLike, others: Others) -> None:
             except EOFError:
                 write(KEPT, True)
             except TerminalGoneError:
-                # Nobody can answer any more: as without a terminal, the exception goes on.
-                hold.let_go()
-                journal.done(hold, "raise", outcome="the terminal is gone")
+                # As without a terminal from now on: who attaches is waited for, or the exception goes on.
+                if not attaching.wanted():
+                    hold.let_go()
+                    journal.done(hold, "raise", outcome="the terminal is gone")
                 return
             except Exception as error:  # noqa: BLE001 - the comfortable prompt failed; the plain one is left
                 write(f"The prompt failed ({error}); it goes on in plain text.", False)

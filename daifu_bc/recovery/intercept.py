@@ -21,12 +21,12 @@ from daifu_bc.recovery.attributes import cause_of, traceback_of
 from daifu_bc.recovery.bodies import continuation_from, continuation_of, located, runs_none
 from daifu_bc.recovery.capture import Capture, capture
 from daifu_bc.recovery.decision import Decision, Unwinding
-from daifu_bc.recovery.descriptors import room_for_files
 from daifu_bc.recovery.hold import Hold, let_pass
+from daifu_bc.recovery.limits import room_to_work
 from daifu_bc.recovery.resume import Handover, Passage, note_crash, read_locals, trimmed
 from daifu_bc.recovery.telling import tell
 from daifu_bc.recovery.verdict import judge
-from daifu_bc.recovery.working import came_from_outside, room_to_work, working
+from daifu_bc.recovery.working import came_from_outside, working
 
 #: Told at once by their type; subclasses are left to the verdict.
 _CONTROL_FLOW = frozenset({StopIteration, StopAsyncIteration, GeneratorExit, SystemExit})
@@ -88,7 +88,7 @@ def _hold(frame: FrameType, exception: BaseException, verdict: Verdict) -> Hando
     with signals.guarded():
         try:
             if hold.site not in let_pass and not _was_told_to_go(exception):
-                with room_to_work(exception), room_for_files(exception):
+                with room_to_work(exception):
                     journal.held(hold)
                     handover = _answered(hold, captured)
                     if handover is not None:

@@ -254,6 +254,8 @@ def _ask(hold: HoldLike) -> None:
         _make("notebook")(hold)
     elif "terminal" in _factories and at_terminal():
         _make("terminal")(hold)
+        if hold.decision is None and _may_attach():  # the terminal has gone meanwhile
+            _make("attach")(hold)
     elif _may_attach():
         _make("attach")(hold)
     elif _may_be_debugged():

@@ -255,8 +255,10 @@ def answer_rest(thread: str) -> None:
         thread: its name for it.
     """
     found = instance()
+    if not alive():  # nobody hears it
+        return
     asked, _ = found.get_internal_queue_and_event(thread)
-    while True:
+    for _ in range(asked.qsize()):
         try:
             command = asked.get_nowait()
         except queue.Empty:

@@ -7,7 +7,7 @@ import { parseAddress, parseRuns, type Address, type Run } from "./runs";
 
 /** Milliseconds: a listing never waits for a run; one that is asked for something may be busy for a while. */
 const LISTING = 20_000;
-const ASKING = 60_000;
+const ASKING = 90_000;
 
 /** The command has failed; the message says why in the command's own words. */
 export class CommandError extends Error {
@@ -31,7 +31,7 @@ export async function debuggerOf(python: string, pid: number): Promise<Address> 
   return parseAddress(await daifu(python, ["debug", String(pid)], ASKING));
 }
 
-/** Stops a running program at its next statement, where it is held then. */
+/** Stops a running program at its next statement, and waits until it is held there. */
 export async function pause(python: string, pid: number): Promise<void> {
   await daifu(python, ["pause", String(pid)], ASKING);
 }

@@ -1,7 +1,7 @@
 /** Programs that run under `daifu run` without a terminal. */
 
 import { spawn, type ChildProcess } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { endGroup, PYTHON, until } from "./places";
@@ -42,6 +42,11 @@ export class Program {
       }
       return this.said.includes("Held.");
     });
+  }
+
+  /** Waits until it has come so far that a file of its is there. */
+  async starts(name: string): Promise<void> {
+    await until(`${this.name} to write ${name}`, () => existsSync(join(this.folder, name)));
   }
 
   /** Waits for its end, and returns its exit code; null if a signal has ended it. */

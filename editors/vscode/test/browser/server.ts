@@ -56,7 +56,6 @@ export class Server {
     const environment = {
       ...process.env,
       HOME: home,
-      DAIFU_ATTACH: "1",
       PYTHONPATH: process.env.PYTHONPATH ?? REPOSITORY,
       XDG_RUNTIME_DIR: runtime,
       XDG_STATE_HOME: join(root, "state"),

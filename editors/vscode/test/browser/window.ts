@@ -129,13 +129,13 @@ export class Window {
     return this.page.locator(`.debug-toolbar .action-label[aria-label^="${name}"]`);
   }
 
-  /** Waits until the debugger stands at a line of a function. */
-  async stopsIn(name: string, line: number): Promise<void> {
+  /** Waits until the debugger stands in a function, at a line if one is given. */
+  async stopsIn(name: string, line?: number): Promise<void> {
     await this.page.waitForSelector(".debug-toolbar");
     if (!(await this.page.locator(".debug-call-stack").isVisible())) {
       await this.page.keyboard.press("Control+Shift+D");
     }
-    const at = new RegExp(`${name}.*\\D${line}:\\d+$`, "s");
+    const at = new RegExp(`${name}.*\\D${line ?? "\\d+"}:\\d+$`, "s");
     await this.page.locator(".debug-call-stack .stack-frame", { hasText: at }).first().waitFor();
     await this.page.waitForSelector(".debug-top-stack-frame-line");
   }
@@ -241,7 +241,7 @@ export class Window {
   }
 
   /** Waits for a text in the status bar. */
-  async statusBarShows(text: string): Promise<void> {
+  async statusBarShows(text: string | RegExp): Promise<void> {
     await this.page.locator(".statusbar-item", { hasText: text }).first().waitFor();
   }
 
