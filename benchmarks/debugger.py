@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import socket
 import sys
 import tempfile
 from pathlib import Path
 
-from tests.debugged import started
+from tests.debugged import started, under_debugpy
 
 REPEATED = 3
 
@@ -55,16 +54,10 @@ def seconds(breakpoints: tuple[int, ...], *, vaccinated: bool, attached: bool) -
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "program.py").write_text(PROGRAM)
-        command, port = [sys.executable], 0
-        if attached:
-            with socket.create_server(("127.0.0.1", 0)) as server:
-                port = server.getsockname()[1]
-            command += ["-m", "debugpy", "--listen", str(port), "--wait-for-client"]
-        if vaccinated:
-            command += ["-m", "daifu_bc", "run"]
-        with started(folder, [*command, "program.py"], PYDEVD_DISABLE_FILE_VALIDATION="1") as run:
+        words = ["-m", "daifu_bc", "run", "program.py"] if vaccinated else ["program.py"]
+        command = under_debugpy(*words) if attached else [sys.executable, *words]
+        with started(folder, command, PYDEVD_DISABLE_FILE_VALIDATION="1") as run:
             if attached:
-                run.port = port
                 run.attach(breakpoints, ("uncaught",), justMyCode=True).event("terminated")
             return float(run.end()[0])
 

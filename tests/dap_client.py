@@ -6,7 +6,6 @@ import json
 import queue
 import socket
 import threading
-import time
 from typing import Any
 
 #: Seconds after which a test has failed.
@@ -40,24 +39,10 @@ class DapClient:
         self.events: queue.Queue[Message] = queue.Queue()
         #: Whether the adapter has closed the connection.
         self.gone = False
-        #: Whether the process has answered.
-        self.reached = False
         #: All events that have come, in their order.
         self.seen: list[Message] = []
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
-
-    @classmethod
-    def waited_for(cls, port: int) -> DapClient:
-        """Connect as soon as the adapter listens."""
-        deadline = time.monotonic() + LIMIT
-        while True:
-            try:
-                return cls(port)
-            except ConnectionRefusedError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.02)
 
     # -- messages ----------------------------------------------------------------------------------------------------
 
@@ -154,7 +139,6 @@ class DapClient:
         # It is answered only after the configuration is done.
         number = self.send("attach", **arguments)
         self.event("initialized")
-        self.reached = True
         for path, lines in (breakpoints or {}).items():
             self.breakpoints(path, *lines)
         self.ask("setExceptionBreakpoints", filters=list(filters))
