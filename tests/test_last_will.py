@@ -262,6 +262,41 @@ def test_one_that_catches_everything_ends_by_the_handler(tmp_path: Path) -> None
     assert "it was not done within 0.2 s" in ended.stderr
 
 
+LEAVES = """
+import os, signal, sys
+class Bad(Exception): pass
+def died(number, frame): fail(Bad('worker'))
+fail = eval("lambda error: (_ for _ in ()).throw(error)")  # has no statements
+signal.signal(signal.SIGCHLD, died)
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
+def kill(*numbers):
+    signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    for number in numbers: os.kill(os.getpid(), number)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
+def main(known):
+    {}
+main(3)
+"""
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "os.kill(os.getpid(), signal.SIGTERM) or fail(Bad('own'))",
+        "os.kill(os.getpid(), signal.SIGTERM) or sys.exit(1)",
+        "os.kill(os.getpid(), signal.SIGTERM) or os.kill(os.getpid(), signal.SIGCHLD)",
+        "kill(signal.SIGTERM, signal.SIGCHLD)",
+    ],
+    ids=["an exception", "its end", "a handler", "both at once"],
+)
+def test_what_leads_out_of_the_program_does_not_lead_past_it(tmp_path: Path, statement: str) -> None:
+    """A signal for all processes of a run ends its workers, too; the news of their end is raised in the program."""
+    ended = run(tmp_path, LEAVES.format(statement), "", "--last-will", "frame main\nprint('saved', known)")
+    assert "saved 3" in ended.stderr, ended.stderr
+    assert ended.code == 7
+    assert [entry["outcome"] for entry in told(tmp_path)] == ["done"]
+
+
 def test_signals_that_come_meanwhile_are_the_same_end(tmp_path: Path) -> None:
     before = "signal.signal(signal.SIGTERM, lambda *_: print('end', flush=True))"
     ended = end(tmp_path, before, will="for n in range(5): kill()\nprint('sav' + 'ed')")

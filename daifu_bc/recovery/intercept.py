@@ -30,6 +30,8 @@ from daifu_bc.recovery.working import came_from_outside, working
 
 #: Told at once by their type; subclasses are left to the verdict.
 _CONTROL_FLOW = frozenset({StopIteration, StopAsyncIteration, GeneratorExit, SystemExit})
+#: Called with a frame at its barrier and what has arrived there, as long as the program is to be ended.
+passed_by: list[Callable[[FrameType, BaseException], None]] = []
 #: Whether a run has gone on anywhere; until then there is nothing to be taken out of a traceback.
 _gone_on = False
 _SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -45,6 +47,8 @@ def intercept(_module: object, exception: BaseException) -> Handover | None:
     try:
         if _gone_on and trimmed(sys._getframe(1), exception):
             return None
+        for function in passed_by:
+            function(sys._getframe(1), exception)
         if unwinding.under_way() is None and (
             type(exception) in _CONTROL_FLOW or not policy.somebody_answers()
         ):

@@ -23,9 +23,10 @@ from types import FrameType
 from typing import Any, Final
 
 from daifu_bc.errors import DaifuError
-from daifu_bc.recovery import announcements, intercept, interrupts, journal, last_will, signals
+from daifu_bc.recovery import announcements, intercept, interrupts, journal, last_will, signals, unwinding
 from daifu_bc.recovery.between import Paused, at_statement
 from daifu_bc.recovery.boundaries import watch
+from daifu_bc.recovery.capture import Capture, capture
 from daifu_bc.recovery.decision import Decision
 from daifu_bc.recovery.dispositions import disposition, handler_of
 from daifu_bc.recovery.hold import Hold
@@ -41,6 +42,8 @@ _STDERR: Final = 2
 _AGAIN: Final = 0.05
 #: How often it is told that it takes too long; then the program's handler is called all the same.
 _MOST_TOLD: Final = 40
+#: The program uses them to go on.
+_GOES_ON: Final = (StopIteration, StopAsyncIteration, GeneratorExit)
 
 #: Does the last will in a hold, and returns why it could not be done; empty if it was.
 _performer: Callable[[HoldLike], str] | None = None
@@ -292,6 +295,9 @@ class _Preemption:
         if self._watch is not None:
             return
         self._watch = watch(threading.get_ident(), self._reached)
+        # Barriers ask us for it, but where nobody answers a hold it is not there.
+        vars(sys.modules["daifu_bc"])["_intercept"] = intercept.intercept
+        intercept.passed_by.append(self._passed_by)
         try:
             self._watch.start()
         except DaifuError as refusal:
@@ -300,23 +306,34 @@ class _Preemption:
     def _stop_waiting(self) -> None:
         if self._watch is not None:
             self._watch.stop()
+            intercept.passed_by = []
 
     def _reached(self, frame: FrameType) -> None:
         """In the main thread, where a frame is about to run an instruction."""
+        self._do_at(frame, Paused("asked for"), at_statement)
+
+    def _passed_by(self, frame: FrameType, exception: BaseException) -> None:
+        """In any thread, where an exception is at a barrier: it may lead out of the program, past all statements."""
+        main = threading.main_thread().ident == threading.get_ident()
+        if main and unwinding.under_way() is None and not isinstance(exception, _GOES_ON):
+            self._do_at(frame, exception, lambda _: capture(frame, exception))
+
+    def _do_at(
+        self, frame: FrameType, exception: BaseException, find: Callable[[FrameType], Capture | None]
+    ) -> None:
         if working.busy or self.over or self._runs:
             return
         try:
             working.busy = True
-            captured = at_statement(frame)
+            captured = find(frame)
             if captured is None:
                 return
-            self._stop_waiting()
-            hold = Hold(
-                captured, Paused("asked for"), Verdict(True, (f"{_NAME} ends the run.",)), crashed=False
-            )
+            hold = Hold(captured, exception, Verdict(True, (f"{_NAME} ends the run.",)), crashed=False)
             hold.decision = Decision("pass")  # nobody is asked
             try:
-                self._perform(hold)
+                with signals.guarded():  # until here a handler may have raised: then it is done further out
+                    self._stop_waiting()
+                    self._perform(hold)
             finally:
                 hold.close()
         except Exception as error:

@@ -51,20 +51,31 @@ export class Window {
 
   /** Opens a file by a double click in the explorer. */
   async openFile(name: string): Promise<void> {
-    await this.page.keyboard.press("Control+Shift+E");
-    await this.page.locator(".explorer-folders-view .monaco-list-row", { hasText: name }).first().dblclick();
-    await this.page.locator(".editor-group-container.active .tab.active", { hasText: name }).waitFor();
+    await this.retried(`${name} to open`, async () => {
+      await this.page.keyboard.press("Control+Shift+E");
+      const row = this.page.locator(".explorer-folders-view .monaco-list-row", { hasText: name });
+      await row.first().dblclick({ timeout: SHORT });
+      const tab = this.page.locator(".editor-group-container.active .tab.active", { hasText: name });
+      await tab.waitFor({ timeout: SHORT });
+    });
   }
 
   /** Runs a command of the palette. A debugger that stops at that moment takes the focus, and the palette closes. */
   async command(title: string): Promise<void> {
-    await until(`the command ${title}`, async () => {
+    await this.retried(`the command ${title}`, async () => {
       await this.page.keyboard.press("F1");
+      const box = this.page.locator(".quick-input-widget .quick-input-filter input");
+      await box.fill(`>${title}`, { timeout: SHORT });
+      const row = this.page.locator(".quick-input-widget .quick-input-list .monaco-list-row", { hasText: title });
+      await row.first().click({ timeout: SHORT });
+    });
+  }
+
+  /** Does what may come to nothing as often as it takes, as a person would: the window moves while it is being used. */
+  private async retried(what: string, act: () => Promise<void>): Promise<void> {
+    await until(what, async () => {
       try {
-        const box = this.page.locator(".quick-input-widget .quick-input-filter input");
-        await box.fill(`>${title}`, { timeout: SHORT });
-        const row = this.page.locator(".quick-input-widget .quick-input-list .monaco-list-row", { hasText: title }).first();
-        await row.click({ timeout: SHORT });
+        await act();
         return true;
       } catch (error) {
         if (!(error instanceof errors.TimeoutError)) {
