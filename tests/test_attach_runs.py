@@ -207,6 +207,43 @@ def test_a_file_that_is_no_run(text: str, directory: Path) -> None:
     assert sorted(os.listdir(directory)) == ["77.json", "notes.txt"]
 
 
+HOLD = {
+    "number": 1,
+    "thread": "MainThread",
+    "file": "train.py",
+    "line": 3,
+    "function": "f",
+    "error": {"type": "ValueError", "text": ""},
+    "since": 1.0,
+}
+#: As they might be told by another version.
+OTHERWISE = [
+    {"hold": {}},
+    {"hold": "train.py:3"},
+    {"hold": HOLD | {"since": "yesterday"}},
+    {"hold": HOLD | {"since": 1e300}},
+    {"hold": HOLD | {"file": None}},
+    {"hold": HOLD | {"error": "ValueError"}},
+    {"command": "train.py"},
+    {"command": [None]},
+    {"started": "yesterday"},
+    {"pause_signal": 10},
+    {"ranks": 5},
+    {"ranks": {"rank": "0", "size": 2, "group": ""}},
+    {"debugger": {"host": "127.0.0.1"}},
+    {"state": None},
+]
+
+
+@pytest.mark.parametrize("more", OTHERWISE, ids=str)
+def test_a_file_of_another_form(more: dict[str, object], directory: Path) -> None:
+    path = write(directory, str(os.getpid()), hold=HOLD, state="held", ranks=None)
+    assert found() == [os.getpid()]
+    write(directory, str(os.getpid()), **more)
+    assert found() == []
+    assert path.exists()
+
+
 def test_what_was_not_put_into_its_place(directory: Path) -> None:
     with subprocess.Popen(["/bin/true"]) as child:
         pass

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from daifu_bc.recovery import debuggers
+from daifu_bc.recovery.descriptors import identity
 from daifu_bc.recovery.interface import HoldLike
 from daifu_bc.recovery.telling import tell
 from daifu_bc.recovery.working import came_from_outside
@@ -31,6 +32,7 @@ class Calls:
         self._threads: list[int] = []
         #: The pipe's ends, to read and to write.
         self._ends: tuple[int, int] | None = None
+        self._identity: tuple[int, int] | None = None
 
     @contextlib.contextmanager
     def heard(self) -> Iterator[None]:
@@ -54,13 +56,21 @@ class Calls:
             ends = os.pipe()
             for end in ends:
                 os.set_blocking(end, False)
-            self._ends = ends
+            self._ends, self._identity = ends, identity(ends[0])  # both have the same
+
+    def _is_ours(self, end: int) -> bool:
+        """The program may have closed it, and have another file there."""
+        return identity(end) == self._identity
 
     def _close(self) -> None:
-        ends, self._ends = self._ends, None
         self._waiting.clear()
+        self._close_pipe()
+
+    def _close_pipe(self) -> None:
+        ends, self._ends = self._ends, None
         for end in ends or ():
-            os.close(end)
+            if self._is_ours(end):
+                os.close(end)
 
     def put(self, function: Callable[[HoldLike], None]) -> bool:
         """Have the held thread whose turn it is call a function as soon as nothing else runs there.
@@ -93,7 +103,7 @@ class Calls:
     def wake(self) -> None:
         """Let the one who waits look around."""
         ends = self._ends
-        if ends is not None:
+        if ends is not None and self._is_ours(ends[1]):
             with contextlib.suppress(OSError):  # it is full: nobody sleeps
                 os.write(ends[1], b"x")
 
@@ -105,6 +115,12 @@ class Calls:
 
     def awake(self) -> None:
         """Forget that somebody has woken the thread."""
+        ends = self._ends
+        if ends is not None and not all(map(self._is_ours, ends)):
+            with self._lock:
+                self._close_pipe()
+                self._open()
+            return
         with contextlib.suppress(OSError):
             os.read(self.descriptor, _MANY)
 

@@ -26,6 +26,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 
 from daifu_bc.frontends.completion import Offers
 from daifu_bc.frontends.reader import BrokenOffError, TerminalGoneError, Wait
+from daifu_bc.recovery.interrupts import undisturbed
 from daifu_bc.recovery.private import opened, prepare_state_directory
 
 Ending = Literal["line", "interrupt", "end", "broken off", "failed"]
@@ -139,15 +140,16 @@ class PromptReader:
         results = Results(with_pipe=self._wait_for is not None)
         thread = threading.Thread(target=self._ask, args=(prompt, results), name="daifu prompt", daemon=True)
         try:
-            thread.start()
-        except RuntimeError as error:  # there is no memory for it; the plain prompt needs none
-            results.close()
-            raise OSError(str(error)) from None
-        try:
+            # Half started, it would ask on its own.
+            with undisturbed():
+                thread.start()
             ending, text = self._wait(results)
+        except RuntimeError as error:  # there is no memory for it; the plain prompt needs none
+            raise OSError(str(error)) from None
         finally:
-            self._stop(thread)
-            results.close()
+            with undisturbed():
+                self._stop(thread)
+                results.close()
         if ending == "broken off":
             raise BrokenOffError
         if ending == "interrupt":
@@ -213,7 +215,10 @@ class PromptReader:
                 application.erase_when_done = isinstance(error, BrokenOffError)
                 application.exit(exception=error)
 
-        loop.call_soon_threadsafe(leave)
+        try:
+            loop.call_soon_threadsafe(leave)
+        except RuntimeError:  # it has ended in this very moment
+            return False
         return True
 
     def _stop(self, thread: threading.Thread) -> None:
@@ -222,7 +227,8 @@ class PromptReader:
             self._exit(KeyboardInterrupt())
         except Exception:  # noqa: BLE001 - it may have ended in this very moment
             pass
-        thread.join(timeout=5)
+        if thread.ident is not None:
+            thread.join(timeout=5)
 
     def close(self) -> None:
         """Let go of the hold: the prompt's objects refer to each other and may live on for a while."""

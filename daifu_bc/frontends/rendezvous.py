@@ -8,9 +8,8 @@ import socket
 import struct
 from typing import Final
 
-from daifu_bc.recovery import meeting
 from daifu_bc.recovery.meeting import AttachError
-from daifu_bc.recovery.run_file import name_in
+from daifu_bc.recovery.run_file import name_in, run_file
 
 SOCKET_MODE: Final = 0o600
 _BACKLOG: Final = 16
@@ -30,7 +29,7 @@ def listen() -> tuple[socket.socket, str]:
         AttachError: there is no place for it that is the user's alone.
         OSError: it cannot be made.
     """
-    path = f"{name_in(meeting.place())}.sock"
+    path = f"{name_in(run_file.directory())}.sock"
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         _bind(listener, path)

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
+from daifu_bc.frontends import told
 from daifu_bc.frontends.connection import AnsweredNoError, GoneError, connect
 from daifu_bc.frontends.protocol import Object
 from daifu_bc.recovery import meeting, processes
@@ -74,13 +75,13 @@ def _in(directory: str) -> Iterator[Run]:
 
 
 def read(path: str) -> Object | None:
-    """Return what stands in a run's file; None if it cannot be read."""
+    """Return what stands in a run's file; None if it cannot be read, or is no run's."""
     try:
         with open(path, "rb") as file:
             content = json.loads(file.read(_MOST_BYTES))
     except (OSError, ValueError, RecursionError):
         return None
-    return content if isinstance(content, dict) else None
+    return content if told.is_run(content) else None
 
 
 def is_there(facts: Object) -> bool:
@@ -127,9 +128,11 @@ def _without_file(pid: int, path: str) -> Run | None:
         facts["hold"] = next((hold for hold in status["holds"] if hold["number"] == status["hold"]), None)
     except (TimeoutError, AnsweredNoError):  # it is busy
         pass
+    except (KeyError, TypeError):  # of another version
+        return None
     except (AttachError, GoneError):  # not ours, or it has just gone on
         return None
-    return Run(pid, socket, facts, socket)
+    return Run(pid, socket, facts, socket) if told.is_run(facts) else None
 
 
 def _unlink(*paths: str) -> None:

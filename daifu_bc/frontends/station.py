@@ -25,6 +25,7 @@ from daifu_bc.frontends.service import METHODS, WHILE_BUSY, WORDS, Service, is_o
 from daifu_bc.frontends.switching import ended_while
 from daifu_bc.frontends.visitor import Visitor
 from daifu_bc.recovery import attaching
+from daifu_bc.recovery.descriptors import close_socket, identity
 from daifu_bc.recovery.interface import HoldLike
 from daifu_bc.recovery.interrupts import undisturbed
 from daifu_bc.recovery.last_will import at_death
@@ -82,7 +83,7 @@ class Station:
         self._held: list[int] = []
         self._listener: socket.socket | None = None
         self._path = ""
-        self._identity = (0, 0)
+        self._identity, self._own = (0, 0), identity(-1)
         #: Whether the program has come to its end.
         self._ended = False
         self._tells = True
@@ -124,7 +125,7 @@ class Station:
     def _open(self) -> None:
         self._listener, self._path = rendezvous.listen()
         found = os.stat(self._path)
-        self._identity = (found.st_dev, found.st_ino)
+        self._identity, self._own = (found.st_dev, found.st_ino), identity(self._listener.fileno())
         atexit.register(self._at_exit)
 
     def _close(self) -> None:
@@ -139,7 +140,7 @@ class Station:
     def _stop_listening(self) -> None:
         atexit.unregister(self._at_exit)
         if self._listener is not None:
-            self._listener.close()
+            close_socket(self._listener, self._own)
             self._listener = None
 
     def _remove(self) -> None:
@@ -377,7 +378,7 @@ class Station:
 
     def stay_in_place(self) -> bool:
         """Open the socket anew if somebody has tidied it away, or if this is a forked child; whether that was done."""
-        if self._listener is not None and self._in_place():
+        if self._listener is not None and identity(self._listener.fileno()) == self._own and self._in_place():
             return False
         with self._lock:
             if self._ended or not self._held:

@@ -12,6 +12,7 @@ from typing import Final
 
 from daifu_bc.frontends import protocol
 from daifu_bc.frontends.protocol import Call, FaultyLineError
+from daifu_bc.recovery.descriptors import close_socket, identity
 
 _CHUNK: Final = 1 << 16
 #: Parts of what an action prints that wait to be sent, before the action waits for them.
@@ -39,6 +40,7 @@ class Visitor:
     def __init__(self, connection: socket.socket, name: str = "") -> None:
         connection.setblocking(False)
         self.connection = connection
+        self._identity = identity(connection.fileno())
         self.name = name
         self.open = True
         self._come = bytearray()
@@ -52,7 +54,7 @@ class Visitor:
     def receive(self) -> None:
         """Take what has come; a client that has gone, or sends lines without end, is not there any more."""
         try:
-            part = self.connection.recv(_CHUNK)
+            part = self.connection.recv(_CHUNK) if self.is_ours else b""
         except (BlockingIOError, InterruptedError):
             return
         except OSError:
@@ -125,6 +127,9 @@ class Visitor:
         with self._lock:
             try:
                 while self._to_go:
+                    if not self.is_ours:
+                        self.close()
+                        return
                     del self._to_go[: self.connection.send(self._to_go[:_CHUNK])]
             except (BlockingIOError, InterruptedError):
                 pass
@@ -146,4 +151,9 @@ class Visitor:
     def close(self) -> None:
         """Close the connection."""
         self.open = False
-        self.connection.close()
+        close_socket(self.connection, self._identity)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the descriptor is still the connection's; the program may have closed it, and have another file there."""
+        return identity(self.connection.fileno()) == self._identity

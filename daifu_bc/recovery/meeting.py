@@ -77,8 +77,11 @@ def check(path: str, user: int | None = None) -> None:
     raise AttachError(f"{path} is not used", why=reason, remedy="Remove it, or set XDG_RUNTIME_DIR.")
 
 
-def place() -> str:
+def place(known: str = "") -> str:
     """Return the directory for this process, which is made if it is not there.
+
+    Args:
+        known: where it has been found until now; nothing if nowhere.
 
     Raises:
         AttachError: there is none that is the user's alone.
@@ -86,9 +89,10 @@ def place() -> str:
     """
     if borrowed_rights():
         raise AttachError("nobody may attach", why="the program runs with another user's rights")
-    directory = directories()[0]
+    directory = known or directories()[0]
     with contextlib.suppress(FileExistsError):
         os.mkdir(directory, DIRECTORY_MODE)
+        os.chmod(directory, DIRECTORY_MODE)  # the program's umask may have taken of it
     check(directory)
     return directory
 

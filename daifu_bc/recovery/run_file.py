@@ -25,6 +25,8 @@ class RunFile:
         # A signal's handler may come to a hold of its own while this thread is in here.
         self._lock = threading.RLock()
         self._path = ""
+        #: Where it was at first: whoever looks for the run does so there, whatever the program does to its environment.
+        self._directory = ""
         self._known: dict[str, Any] = {}
         self._holds: dict[int, dict[str, Any]] = {}
         self._debugger: dict[str, Any] | None = None
@@ -100,22 +102,46 @@ class RunFile:
 
         content = self._content()
         text = json.dumps(content, default=str).encode("ascii", "backslashreplace") + b"\n"
+        with contextlib.suppress(meeting.AttachError, OSError):
+            self.directory()  # it may have been tidied away
         path = self._path or self._own_path()
         new = f"{path}.{os.getpid()}.new"
         descriptor = os.open(
             new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, FILE_MODE
         )
         try:
-            os.write(descriptor, text)
-        finally:
-            os.close(descriptor)
-        os.rename(new, path)
+            try:
+                os.fchmod(descriptor, FILE_MODE)  # the program's umask may have taken of it
+                while text:
+                    text = text[os.write(descriptor, text) :]
+            finally:
+                os.close(descriptor)
+            os.rename(new, path)
+        except OSError:  # the disk is full, say; what stands there is the truth no more
+            for left in (new, path):
+                with contextlib.suppress(OSError):
+                    os.unlink(left)
+            raise
         if not self._path:
             self._path = path
+            if not self._for_holds_only:
+                self._directory = os.path.dirname(path)
             atexit.register(self._remove)
 
     def _own_path(self) -> str:
-        return f"{name_in(meeting.place())}.json"
+        return f"{name_in(self.directory())}.json"
+
+    def directory(self) -> str:
+        """Return where the process can be found, which is made if it is not there.
+
+        Raises:
+            AttachError: there is no such directory that is the user's alone.
+            OSError: it cannot be made.
+        """
+        if self._directory:
+            with contextlib.suppress(meeting.AttachError, OSError):
+                return meeting.place(self._directory)
+        return meeting.place()
 
     def _remove(self) -> None:
         path, self._path = self._path, ""
