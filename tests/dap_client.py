@@ -6,7 +6,6 @@ import json
 import queue
 import socket
 import threading
-import time
 from typing import Any
 
 #: Seconds after which a test has failed.
@@ -38,24 +37,12 @@ class DapClient:
         self.lock = threading.Lock()
         self.answers: dict[int, queue.Queue[Message]] = {}
         self.events: queue.Queue[Message] = queue.Queue()
-        #: Whether the process has answered.
-        self.reached = False
+        #: Whether the adapter has closed the connection.
+        self.gone = False
         #: All events that have come, in their order.
         self.seen: list[Message] = []
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
-
-    @classmethod
-    def waited_for(cls, port: int) -> DapClient:
-        """Connect as soon as the adapter listens."""
-        deadline = time.monotonic() + LIMIT
-        while True:
-            try:
-                return cls(port)
-            except ConnectionRefusedError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.02)
 
     # -- messages ----------------------------------------------------------------------------------------------------
 
@@ -77,6 +64,10 @@ class DapClient:
                     self.events.put(message)
         except (OSError, ValueError):
             pass
+        with self.lock:
+            self.gone = True
+            for waiting in self.answers.values():
+                waiting.put({"success": False, "gone": True})
         self.events.put({"event": "closed", "body": {}})
 
     def send(self, command: str, **arguments: Any) -> int:
@@ -85,9 +76,14 @@ class DapClient:
             self.number += 1
             number = self.number
             self.answers[number] = queue.Queue()
+            if self.gone:
+                raise Gone(command)
             content = {"seq": number, "type": "request", "command": command, "arguments": arguments}
             text = json.dumps(content).encode()
-            self.socket.sendall(b"Content-Length: %d\r\n\r\n%s" % (len(text), text))
+            try:
+                self.socket.sendall(b"Content-Length: %d\r\n\r\n%s" % (len(text), text))
+            except OSError:
+                raise Gone(command) from None
         return number
 
     def answer(self, number: int) -> Message:
@@ -101,6 +97,8 @@ class DapClient:
             Refused: it has failed.
         """
         found = self.answer(self.send(command, **arguments))
+        if found.get("gone"):
+            raise Gone(command)
         if not found["success"]:
             raise Refused(found.get("message", ""))
         body: Message = found.get("body") or {}
@@ -141,7 +139,6 @@ class DapClient:
         # It is answered only after the configuration is done.
         number = self.send("attach", **arguments)
         self.event("initialized")
-        self.reached = True
         for path, lines in (breakpoints or {}).items():
             self.breakpoints(path, *lines)
         self.ask("setExceptionBreakpoints", filters=list(filters))

@@ -11,12 +11,35 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.dap_client import DapClient, Gone
+from tests.dap_client import DapClient
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Seconds after which a test has failed.
 LIMIT = 40.0
 ADDRESS = re.compile(r"Debugger listens at 127\.0\.0\.1:(\d+)\.$")
+
+
+#: What `python -m debugpy --listen` does, which also tells where it listens, as soon as a client may come.
+_TELLS = """
+import debugpy, sys
+from debugpy.server import cli
+listen = debugpy.listen
+def tells(*arguments, **keywords):
+    host, port = listen(*arguments, **keywords)
+    print(f"Debugger listens at {host}:{port}.", file=sys.stderr, flush=True)
+debugpy.listen = tells
+sys.argv[0] = "debugpy"
+cli.main()
+"""
+
+
+def under_debugpy(*command: str) -> list[str]:
+    """Return the command line of a program that is started under debugpy, and waits for a client.
+
+    Args:
+        command: what follows `python`.
+    """
+    return [sys.executable, "-c", _TELLS, "--listen", "127.0.0.1:0", "--wait-for-client", *command]
 
 
 @dataclass
@@ -55,17 +78,10 @@ class Debugged:
         self, breakpoints: tuple[int, ...] = (), filters: tuple[str, ...] = (), **arguments: object
     ) -> DapClient:
         """Attach as an editor does, with breakpoints in the program."""
-        while True:
-            client = DapClient.waited_for(self.find_port())
-            self.clients.append(client)
-            try:
-                client.attach({self.path: list(breakpoints)}, filters, **({"justMyCode": False} | arguments))
-            except Gone:
-                # The adapter listens a moment before the process has connected to it, and then sends clients away.
-                if client.reached or self.process.poll() is not None:
-                    raise
-            else:
-                return client
+        client = DapClient(self.find_port())
+        self.clients.append(client)
+        client.attach({self.path: list(breakpoints)}, filters, **({"justMyCode": False} | arguments))
+        return client
 
     def end(self) -> tuple[str, str, int]:
         """Wait for its end: what it printed on both, and the exit code."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import socket
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.dap_client import Refused
-from tests.debugged import debugged, started
+from tests.debugged import debugged, started, under_debugpy
 
 CRASHES = """\
 import sys
@@ -241,22 +240,8 @@ def test_answers_what_an_extension_asks(tmp_path: Path) -> None:
 
 def test_a_program_that_was_started_under_debugpy_is_held_there(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(CRASHES)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    command = [
-        "-m",
-        "debugpy",
-        "--listen",
-        str(port),
-        "--wait-for-client",
-        "-m",
-        "daifu_bc",
-        "run",
-        "program.py",
-    ]
-    environment = {"PYDEVD_DISABLE_FILE_VALIDATION": "1"}
-    with started(tmp_path, [sys.executable, *command], **environment) as run:
-        run.port = port
+    command = under_debugpy("-m", "daifu_bc", "run", "program.py")
+    with started(tmp_path, command, PYDEVD_DISABLE_FILE_VALIDATION="1") as run:
         client = run.attach((CALLED,), ("uncaught",))
         thread = client.stopped("breakpoint")
         client.ask("continue", threadId=thread)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.debugged import Debugged, debugged, started
+from tests.debugged import Debugged, debugged, started, under_debugpy
 
 STEPPED = """\
 def double(n):
@@ -40,18 +39,20 @@ BEGIN = 14
 def stops(folder: Path, *launcher: str) -> list[Any]:
     """Each stop of a program that is stepped through from a breakpoint on, into what it calls and over the rest."""
     (folder / "program.py").write_text(STEPPED)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    command = [sys.executable, "-m", "debugpy", "--listen", str(port), "--wait-for-client", *launcher]
-    with started(folder, [*command, "program.py"], PYDEVD_DISABLE_FILE_VALIDATION="1") as run:
-        run.port = port
+    command = under_debugpy(*launcher, "program.py")
+    with started(folder, command, PYDEVD_DISABLE_FILE_VALIDATION="1") as run:
         client = run.attach((BEGIN,), ("raised", "uncaught"), justMyCode=True)
         seen: list[Any] = []
         while (event := client.either("stopped", "terminated"))["event"] == "stopped":
             body = event["body"]
-            seen.append((body["reason"], body.get("text"), client.places(body["threadId"])))
+            # What has started it without us is not hidden.
+            stack = client.stack(body["threadId"])
+            places = [(one["name"], one["line"]) for one in stack if one["source"]["path"] == run.path]
+            if places:
+                seen.append((body["reason"], body.get("text"), places))
             client.ask("next" if len(seen) % 3 == 0 else "stepIn", threadId=body["threadId"])
-        seen.append(run.end())
+        out, _, code = run.end()
+        seen.append((out, code))
     return seen
 
 

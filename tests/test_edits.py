@@ -1176,3 +1176,37 @@ def test_a_text_that_is_nested_too_deeply(tmp_path: Path) -> None:
     # Or there is room for it: then the run goes on, and the statement fails again.
     assert "nested more deeply than can be compared" in ended.stderr or "replaced f" in ended.stderr
     assert ended.stderr.endswith("KeyError: 'missing'\n"), ended.stderr
+
+
+SAYS = """
+events = []
+def f(state):
+    global events
+    events.append("begin")
+    for name in state:
+        events.append(name)
+        state[name] += other[name]
+    return state
+other = {"a": 1}
+print(f({"a": 1, "b": 2}), events)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    global events\n", '    """Adds."""\n    global events\n'),
+        ("    global events\n", "    global other, events\n"),
+        ("    global events\n", "    global events\n    count: int\n"),
+        ("    for name in state:\n", "    for name in state:\n        count: int\n"),
+        ("    for name in state:\n", "    global other\n    for name in state:\n"),
+    ],
+)
+def test_what_does_nothing_is_no_change(old: str, new: str, tmp_path: Path) -> None:
+    """A docstring or a declaration that was put in is nothing to go on at, and nothing that would have to be run."""
+    edited = SAYS.replace(old, new).replace("other[name]", "other.get(name, 5)")
+    (tmp_path / "edited.py").write_text(edited)
+    ended = play(tmp_path, SAYS, "surgery edited.py\npass")
+    assert ended.stdout == "{'a': 2, 'b': 7} ['begin', 'a', 'b']\n", ended.stderr
+    assert "ran already" not in ended.stderr
+    assert "run again" not in ended.stderr

@@ -75,7 +75,8 @@ def align(old: list[ast.stmt], crashed: ast.stmt, new: list[ast.stmt], *, whole:
     path = _path(old, crashed)
     if path is None:
         raise NoPoint("the crashed statement is not in the text of its function")
-    before, after, index = old, new, path[0][1]
+    before, index = _doing(old, path[0][1])
+    after, _ = _doing(new)
     passed: list[int] = []
     running = crashed
     gone: list[ast.stmt] = []
@@ -97,7 +98,8 @@ def align(old: list[ast.stmt], crashed: ast.stmt, new: list[ast.stmt], *, whole:
         passed += _changed_before(before[:index], found.before)
         if header_of(owner) != header_of(found.node):
             passed.append(found.node.lineno)
-        before, after, index = dict(blocks_of(owner))[name], found.block, inner
+        before, index = _doing(dict(blocks_of(owner))[name], inner)
+        after, _ = _doing(found.block)
     if whole:
         return Aligned(_same_statement(before, index, after), False, anchor or crashed, tuple(passed))
     aligned = _in_block(before, index, after)
@@ -110,6 +112,29 @@ def align(old: list[ast.stmt], crashed: ast.stmt, new: list[ast.stmt], *, whole:
         tuple(gone),
         aligned.behind,
     )
+
+
+def _doing(block: list[ast.stmt], index: int = -1) -> tuple[list[ast.stmt], int]:
+    """The statements of a block without those for which nothing is done: docstrings and declarations.
+
+    Where there are no others, it is them: a block is never empty.
+
+    Args:
+        block: the statements.
+        index: one of them, which stays; it is given back as it is now.
+    """
+    kept = block[index] if index >= 0 else None
+    found = [node for place, node in enumerate(block) if node is kept or not _only_says(node, place)] or block
+    return found, next((place for place, node in enumerate(found) if node is kept), -1)
+
+
+def _only_says(node: ast.stmt, place: int) -> bool:
+    if isinstance(node, ast.AnnAssign):
+        return node.value is None and isinstance(node.target, ast.Name)
+    is_text = (
+        isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and type(node.value.value) is str
+    )
+    return (is_text and place == 0) or isinstance(node, ast.Global | ast.Nonlocal)
 
 
 def _without(before: list[ast.stmt], index: int, name: str, inner: int) -> tuple[list[ast.stmt], int]:
