@@ -110,7 +110,13 @@ def held_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     runtime.mkdir(mode=0o700)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
     own = os.getpid()
-    facts = {"pid": own, "identity": processes.identity(own), "namespace": processes.namespace()}
+    facts = {
+        "pid": own,
+        "identity": processes.identity(own),
+        "namespace": processes.namespace(),
+        "state": "running",
+        "command": ["python"],
+    }
     (Path(meeting.place()) / f"{own}.json").write_text(json.dumps(facts))
     return str(own)
 

@@ -157,7 +157,8 @@ def environment(folder: Path) -> dict[str, str]:
     Args:
         folder: for a start-up file.
     """
-    site = folder / "site"
+    # Installed, as what starts us is, it is no code of the program's.
+    site = folder / "site-packages"
     site.mkdir()
     (site / "sitecustomize.py").write_text(f"exec(open({str(ROOT / 'daifu_bc.pth')!r}).read())\n")
     return {**os.environ, "PYTHONPATH": f"{site}{os.pathsep}{ROOT}"}
