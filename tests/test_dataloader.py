@@ -11,12 +11,16 @@ from tests.running import run
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
 PROGRAM = """
-import os, signal
+import os, signal, time
+told, tell = os.pipe()
 from torch.utils.data import DataLoader, Dataset
 class Numbers(Dataset):
     def __len__(self):
         return 4
     def __getitem__(self, index):
+        if index == 1:
+            os.write(tell, b'x')
+            time.sleep(60)
         return index
 def busy(total):
     count = other = 0
@@ -29,6 +33,8 @@ died = []
 def train():
     batches = iter(DataLoader(Numbers(), batch_size=None, num_workers=1, multiprocessing_context='fork'))
     print('first', int(next(batches)))
+    # Nothing that it shares with the main process may be locked when it is killed: torch would wait for ever.
+    os.read(told, 1)
     died.append(batches._workers[0].pid)
     print('busy', busy(30_000_000))
     print('alive', batches._workers[0].is_alive())
