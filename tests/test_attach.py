@@ -700,7 +700,10 @@ def test_ctrl_c_interrupts_what_was_typed(person: object, programs: Programs) ->
     os.mkfifo(programs.folder / "pipe")
     client = person()  # type: ignore[operator]
     client.expect_exact("daifu>")
-    client.sendline("state.append(1); open('pipe').read()")
+    # Not a single long wait: a signal that comes just before that would be seen only behind it.
+    client.sendline(
+        "state.append(1); open('pipe').close(); [__import__('time').sleep(0.01) for _ in iter(int, 1)]"
+    )
     with open(programs.folder / "pipe", "w"):  # the action runs
         client.sendintr()
         client.expect_exact("The action raised KeyboardInterrupt; the hold stays.")
