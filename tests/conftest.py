@@ -7,6 +7,7 @@ import importlib.util
 import multiprocessing
 import os
 import sys
+import tempfile
 import threading
 import time
 from importlib.machinery import SourceFileLoader, SourcelessFileLoader
@@ -18,6 +19,7 @@ from hypothesis import HealthCheck, settings
 
 import daifu_bc
 from daifu_bc.install import importer, vaccine
+from tests.attaching import Programs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,6 +80,16 @@ def leftovers(threads_before: set[threading.Thread]) -> list[object]:
         if not rest or time.monotonic() > deadline:
             return rest
         time.sleep(0.01)
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Iterator[Programs]:
+    """Processes that are run in the test's folder, and reached as from another terminal."""
+    # A socket's path has hardly more than a hundred characters.
+    with tempfile.TemporaryDirectory(prefix="daifu") as runtime:
+        made = Programs(tmp_path, Path(runtime))
+        yield made
+        made.close()
 
 
 @pytest.fixture(autouse=True)

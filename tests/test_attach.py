@@ -38,15 +38,6 @@ except ZeroDivisionError as zero:
     ERROR = f"ZeroDivisionError: {zero}"
 
 
-@pytest.fixture
-def programs(tmp_path: Path) -> Iterator[Programs]:
-    # A socket's path has hardly more than a hundred characters.
-    with tempfile.TemporaryDirectory(prefix="daifu") as runtime:
-        made = Programs(tmp_path, Path(runtime))
-        yield made
-        made.close()
-
-
 def test_words_from_elsewhere_repair_the_run(programs: Programs) -> None:
     run = programs.start()
     pid = run.held()

@@ -6,8 +6,6 @@ import os
 import socket
 import struct
 import sys
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,15 +16,6 @@ from tests.attaching import Programs
 
 NOBODY = 65534
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
-
-
-@pytest.fixture
-def programs(tmp_path: Path) -> Iterator[Programs]:
-    # A socket's path has hardly more than a hundred characters.
-    with tempfile.TemporaryDirectory(prefix="daifu") as runtime:
-        made = Programs(tmp_path, Path(runtime))
-        yield made
-        made.close()
 
 
 def test_who_may_come(monkeypatch: pytest.MonkeyPatch) -> None:

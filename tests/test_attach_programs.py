@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,14 +13,6 @@ from daifu_bc.frontends import rendezvous, roster
 from daifu_bc.recovery import meeting, processes
 from daifu_bc.recovery.run_file import RunFile
 from tests.attaching import CRASHES, Held, Programs
-
-
-@pytest.fixture
-def programs(tmp_path: Path) -> Iterator[Programs]:
-    with tempfile.TemporaryDirectory(prefix="daifu") as runtime:
-        found = Programs(tmp_path, Path(runtime))
-        yield found
-        found.close()
 
 
 def repaired(programs: Programs, run: Held, pid: int) -> str:

@@ -34,15 +34,6 @@ print(loop(going), flush=True)
 """
 
 
-@pytest.fixture
-def programs(tmp_path: Path) -> Iterator[Programs]:
-    # A socket's path has hardly more than a hundred characters.
-    with tempfile.TemporaryDirectory(prefix="daifu") as runtime:
-        made = Programs(tmp_path, Path(runtime))
-        yield made
-        made.close()
-
-
 def running(programs: Programs, *options: str, program: str = RUNS, **variables: str) -> Held:
     """Start a program, and wait until it runs."""
     run = programs.start(program, *options, **variables)

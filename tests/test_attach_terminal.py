@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pexpect
 import pytest
@@ -20,15 +18,6 @@ pytestmark = [
 ]
 
 Spawn = Callable[..., "pexpect.spawn[str]"]
-
-
-@pytest.fixture
-def programs(tmp_path: Path) -> Iterator[Programs]:
-    # A socket's path has hardly more than a hundred characters.
-    with tempfile.TemporaryDirectory(prefix="daifu") as runtime:
-        made = Programs(tmp_path, Path(runtime))
-        yield made
-        made.close()
 
 
 @pytest.fixture(params=["xterm", "dumb"])

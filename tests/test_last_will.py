@@ -7,9 +7,7 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import termios
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,14 +43,6 @@ finally:
 """
 STEPS = "step 0\nstep 1\n"
 HANDLER = "signal.signal(signal.SIGTERM, end)"
-
-
-@pytest.fixture
-def programs(tmp_path: Path) -> Iterator[Programs]:
-    with tempfile.TemporaryDirectory(prefix="daifu") as runtime:
-        made = Programs(tmp_path, Path(runtime))
-        yield made
-        made.close()
 
 
 def end(folder: Path, before: str = "", *options: str, will: str = "frame train\nsave(step)") -> Ended:

@@ -197,15 +197,6 @@ def test_a_wide_terminal_shows_frames_in_columns(start: Start, tmp_path: Path) -
     child.expect(pexpect.EOF)
 
 
-@pytest.fixture
-def programs(tmp_path: Path) -> Iterator[Programs]:
-    runtime = tmp_path / "runtime"
-    runtime.mkdir(mode=0o700)
-    held = Programs(tmp_path, runtime)
-    yield held
-    held.close()
-
-
 @pytest.mark.terminal
 def test_the_list_of_runs(programs: Programs, start: Start) -> None:
     pid = programs.start(WIDE).held()

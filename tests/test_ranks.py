@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -61,17 +60,9 @@ def test_what_they_have_in_common(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ranks() == (1, 2, ":node:29500")
 
 
-@pytest.fixture
-def programs(tmp_path: Path) -> Iterator[Programs]:
-    (tmp_path / "runtime").mkdir(mode=0o700)
-    (tmp_path / "meeting").mkdir()
-    started = Programs(tmp_path, tmp_path / "runtime")
-    yield started
-    started.close()
-
-
 def start(programs: Programs, program: str) -> list[Held]:
     """Start all ranks."""
+    (programs.folder / "meeting").mkdir()
     return [
         programs.start(
             program,

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,14 +45,6 @@ times = 2
 wait = 0.01
 factor = 2
 """
-
-
-@pytest.fixture
-def programs(tmp_path: Path) -> Iterator[Programs]:
-    with tempfile.TemporaryDirectory(prefix="daifu") as runtime:
-        made = Programs(tmp_path, Path(runtime))
-        yield made
-        made.close()
 
 
 def journal(folder: Path, **wanted: object) -> list[dict[str, Any]]:

@@ -39,6 +39,7 @@ print(divide(0))
 
 @pytest.fixture
 def programs(tmp_path: Path) -> Iterator[Programs]:
+    """In place of the one that all have: here the runtime directory lies among the files that are looked at."""
     runtime = tmp_path / "runtime"
     runtime.mkdir(mode=0o700)
     held = Programs(tmp_path, runtime)
