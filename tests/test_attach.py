@@ -24,6 +24,7 @@ from daifu_bc.frontends.conversation import Conversation
 from daifu_bc.frontends.service import Service
 from daifu_bc.frontends.station import Station
 from daifu_bc.recovery import meeting
+from tests.at_terminal import spawning
 from tests.attaching import CRASHES, INVITATION, ROOT, Programs
 from tests.training import environment
 
@@ -632,25 +633,9 @@ open("pipe").read()
 
 @pytest.fixture(params=["xterm", "dumb"])
 def person(request: pytest.FixtureRequest, programs: Programs) -> Iterator[object]:
-    children: list[pexpect.spawn[str]] = []
-
-    def attach(*words: str) -> pexpect.spawn[str]:
-        child = pexpect.spawn(
-            sys.executable,
-            programs.command("attach", *words),
-            cwd=str(ROOT),
-            env={**os.environ, **programs.environment, "TERM": request.param, "NO_COLOR": "1"},
-            encoding="utf-8",
-            timeout=30,
-            dimensions=(40, 160),
-        )
-        child.delaybeforesend = None
-        children.append(child)
-        return child
-
-    yield attach
-    for child in children:
-        child.close(force=True)
+    variables = {**os.environ, **programs.environment, "TERM": request.param, "NO_COLOR": "1"}
+    with spawning() as spawn:
+        yield lambda *words: spawn(programs.command("attach", *words), ROOT, variables, timeout=30)
 
 
 @pytest.mark.terminal

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import os
 import re
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pexpect
 import pytest
 
+from tests.at_terminal import Start as Spawn
+from tests.at_terminal import spawning
 from tests.attaching import CRASHES, Client, Programs
 
 pytestmark = [
     pytest.mark.terminal,
     pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
 ]
-
-Spawn = Callable[..., "pexpect.spawn[str]"]
 
 
 @pytest.fixture(params=["xterm", "dumb"])
@@ -27,25 +26,17 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def at_terminal(kind: str, programs: Programs) -> Iterator[Spawn]:
-    children: list[pexpect.spawn[str]] = []
+    with spawning() as spawn:
 
-    def spawn(*words: str, **variables: str) -> pexpect.spawn[str]:
-        child = pexpect.spawn(
-            sys.executable,
-            ["-X", "faulthandler", "-m", "daifu_bc", *words],
-            cwd=str(programs.folder),
-            env={"PATH": "", "TERM": kind, "NO_COLOR": "1", **programs.environment, **variables},
-            encoding="utf-8",
-            timeout=30,
-            dimensions=(40, 160),
-        )
-        child.delaybeforesend = None
-        children.append(child)
-        return child
+        def start(*words: str, **variables: str) -> pexpect.spawn[str]:
+            return spawn(
+                ["-X", "faulthandler", "-m", "daifu_bc", *words],
+                programs.folder,
+                {"PATH": "", "TERM": kind, "NO_COLOR": "1", **programs.environment, **variables},
+                timeout=30,
+            )
 
-    yield spawn
-    for child in children:
-        child.close(force=True)
+        yield start
 
 
 def run(

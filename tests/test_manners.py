@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pexpect
@@ -20,6 +20,7 @@ from daifu_bc import cli, run_options
 from daifu_bc.frontends import switching
 from daifu_bc.frontends.width import cut, padded, table, width
 from daifu_bc.install.options import OPTIONS
+from tests.at_terminal import Start, spawning
 from tests.attaching import Programs
 from tests.playing import ROOT, play
 from tests.test_terminal import CONTROL
@@ -110,31 +111,17 @@ pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threade
 
 # -- terminals ---------------------------------------------------------------------------------------------------
 
-Start = Callable[..., "pexpect.spawn[str]"]
-
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    children: list[pexpect.spawn[str]] = []
+    inherited = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+    with spawning() as spawn:
 
-    def spawn(*words: str, columns: int, **environment: str) -> pexpect.spawn[str]:
-        inherited = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
-        child = pexpect.spawn(
-            sys.executable,
-            ["-m", "daifu_bc", *words],
-            env={**inherited, "TERM": "xterm", "COLUMNS": "", "LINES": "", **environment},
-            encoding="utf-8",
-            timeout=20,
-            dimensions=(40, columns),
-            cwd=str(tmp_path),
-        )
-        child.delaybeforesend = None
-        children.append(child)
-        return child
+        def begin(*words: str, columns: int, **environment: str) -> pexpect.spawn[str]:
+            variables = {**inherited, "TERM": "xterm", "COLUMNS": "", "LINES": "", **environment}
+            return spawn(["-m", "daifu_bc", *words], tmp_path, variables, columns=columns)
 
-    yield spawn
-    for child in children:
-        child.close(force=True)
+        yield begin
 
 
 def text_of(child: pexpect.spawn[str]) -> str:

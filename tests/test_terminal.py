@@ -6,7 +6,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pexpect
@@ -16,6 +16,7 @@ from daifu_bc.frontends import terminal
 from daifu_bc.frontends.reader import TerminalGoneError
 from daifu_bc.frontends.terminal import style
 from daifu_bc.frontends.typed import parse_typed, unfinished
+from tests.at_terminal import Start, spawning
 from tests.fake_hold import make
 
 START = """
@@ -45,32 +46,18 @@ pytestmark = [
     # The pseudo-terminal's child is replaced by a new interpreter at once.
     pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning"),
 ]
-Start = Callable[..., "pexpect.spawn[str]"]
 
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    children: list[pexpect.spawn[str]] = []
+    inherited = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLORTERM")}
+    with spawning() as spawn:
 
-    def spawn(program: str, **environment: str) -> pexpect.spawn[str]:
-        inherited = {
-            name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLORTERM")
-        }
-        child = pexpect.spawn(
-            sys.executable,
-            ["-c", program],
-            env={**inherited, "TERM": "xterm", **environment},
-            encoding="utf-8",
-            timeout=20,
-            dimensions=(40, 120),
-        )
-        child.delaybeforesend = None
-        children.append(child)
-        return child
+        def begin(program: str, **environment: str) -> pexpect.spawn[str]:
+            variables = {**inherited, "TERM": "xterm", **environment}
+            return spawn(["-c", program], Path.cwd(), variables, columns=120)
 
-    yield spawn
-    for child in children:
-        child.close(force=True)
+        yield begin
 
 
 def prompt(child: pexpect.spawn[str], after: str = "") -> str:
