@@ -201,17 +201,6 @@ def ask_anew() -> None:
     _nobody = 0
 
 
-def asks_again() -> bool:
-    """Tell whether a hold whose decision could not be carried out may be asked about again.
-
-    A person can choose another way; a playbook cannot, its next block is meant for another hold.
-    """
-    if _playbook is not None:
-        return False
-    at_prompt = in_cell() or ("terminal" in _factories and at_terminal())
-    return at_prompt or _may_attach() or _may_be_debugged()
-
-
 def _may_be_debugged() -> bool:
     return "debugger" in _factories and (debuggers.attached() or debuggers.wanted())
 
