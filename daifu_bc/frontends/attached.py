@@ -10,6 +10,7 @@ from typing import Final
 from daifu_bc.errors import DaifuError
 from daifu_bc.frontends import switching
 from daifu_bc.frontends.calls import calls
+from daifu_bc.frontends.deadline import let_go, time_is_over
 from daifu_bc.frontends.log import duration
 from daifu_bc.frontends.patience import report_in_time
 from daifu_bc.frontends.service import METHODS, is_over
@@ -18,7 +19,6 @@ from daifu_bc.frontends.terminal import flush_program_output
 from daifu_bc.frontends.values import printable
 from daifu_bc.frontends.visitor import Visitor
 from daifu_bc.recovery import attaching, journal, signals
-from daifu_bc.recovery.announcements import announce
 from daifu_bc.recovery.interface import HoldLike, Responder
 from daifu_bc.recovery.interrupts import close_to, open_sections
 from daifu_bc.recovery.telling import tell
@@ -89,12 +89,11 @@ def _serve(hold: HoldLike, began: float) -> None:
         name = "" if told_of_request else signals.request_to_end()
         if name:
             told_of_request = True
-            _let_go(hold, name, "a signal asks the program to end")
+            let_go(hold, name, "a signal asks the program to end")
             continue
         left = station.service.left(began)
         if left is not None and left <= 0:
-            announce("timed out", hold, f"nobody has come for {attaching.timeout():g} s")
-            _let_go(hold, None, f"nobody has come for {attaching.timeout():g} s")
+            time_is_over(hold, attaching.timeout() or 0.0)
             continue
         if station.stay_in_place():
             tell(invitation(hold))
@@ -122,13 +121,3 @@ def _look(seconds: float) -> None:
             station.look(seconds)
     except KeyboardInterrupt:  # a signal's handler has raised something
         close_to(sections)
-
-
-def _let_go(hold: HoldLike, name: str | None, reason: str) -> None:
-    try:
-        text = hold.let_go(name)
-    except Exception as refusal:  # noqa: BLE001 - what a handler has raised may not be able to go on here
-        tell(f"daifu_bc: {name} cannot go on here: {refusal}")
-        return
-    journal.done(hold, "raise", code=name or "", outcome=reason)
-    tell(f"daifu_bc: hold {hold.number}: {reason}; {text}.")

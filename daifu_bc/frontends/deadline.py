@@ -1,4 +1,4 @@
-"""A hold that waits for the person at the terminal no longer than a rule says."""
+"""A hold that waits no longer than is said: at the terminal as a rule says, elsewhere as ever."""
 
 from __future__ import annotations
 
@@ -59,11 +59,36 @@ class Deadline:
         """In the held thread."""
         if hold is not self._hold() or hold.decision is not None or self._left() > 0:
             return
-        reason = f"nobody has come for {self._seconds:g} s"
-        announce("timed out", hold, reason)
-        text = hold.let_go()
-        journal.done(hold, "raise", outcome=reason)
-        tell(f"daifu_bc: hold {hold.number}: {reason}; {text}.")
+        time_is_over(hold, self._seconds)
+
+
+def time_is_over(hold: HoldLike, seconds: float) -> None:
+    """Let a hold go for which nobody has come, and tell.
+
+    Args:
+        hold: the hold.
+        seconds: for how long it has waited.
+    """
+    reason = f"nobody has come for {seconds:g} s"
+    announce("timed out", hold, reason)
+    let_go(hold, None, reason)
+
+
+def let_go(hold: HoldLike, name: str | None, reason: str) -> None:
+    """Let a hold go about which nobody is asked, and tell; if that cannot be, tell that.
+
+    Args:
+        hold: the hold.
+        name: the class of what a handler has raised, which goes on instead; None for what it is held for.
+        reason: why.
+    """
+    try:
+        text = hold.let_go(name)
+    except Exception as refusal:  # noqa: BLE001 - what a handler has raised may not be able to go on here
+        tell(f"daifu_bc: {name} cannot go on here: {refusal}")
+        return
+    journal.done(hold, "raise", code=name or "", outcome=reason)
+    tell(f"daifu_bc: hold {hold.number}: {reason}; {text}.")
 
 
 def limited(hold: HoldLike) -> contextlib.AbstractContextManager[None]:
