@@ -8,13 +8,14 @@ import sys
 from typing import Final
 
 from daifu_bc.frontends import protocol
+from daifu_bc.frontends.asking import TAKE, Writer
 from daifu_bc.frontends.commands import ACTION, read
 from daifu_bc.frontends.connection import AnsweredNoError, Connection, GoneError
 from daifu_bc.frontends.log import duration
 from daifu_bc.frontends.protocol import Object
 from daifu_bc.frontends.reader import BrokenOffError, Reader, TerminalGoneError
 from daifu_bc.frontends.script import Command
-from daifu_bc.frontends.terminal import TAKE, WELCOME, Writer, make_reader, writer
+from daifu_bc.frontends.terminal import WELCOME, make_reader, writer
 from daifu_bc.frontends.typed import read_text
 
 #: Seconds that the Tab key waits for a run that may be busy.

@@ -7,14 +7,13 @@ import sys
 from collections.abc import Container, Sequence
 from typing import Any, Final, TextIO
 
-from daifu_bc.frontends import switching, terminal
+from daifu_bc.frontends import terminal
+from daifu_bc.frontends.asking import ask_person, may_act, tell_news
 from daifu_bc.frontends.calls import calls
-from daifu_bc.frontends.deadline import limited
-from daifu_bc.frontends.elsewhere import TAKEN, Others, open_to_others
+from daifu_bc.frontends.elsewhere import Others
 from daifu_bc.frontends.input_line import InputLine
 from daifu_bc.frontends.reader import BrokenOffError, TerminalGoneError
 from daifu_bc.frontends.typed import read_text
-from daifu_bc.frontends.values import printable
 from daifu_bc.recovery import journal, signals
 from daifu_bc.recovery.interface import HoldLike, Responder
 from daifu_bc.recovery.interrupts import Interruptible, close_to, open_sections
@@ -54,13 +53,11 @@ def responder() -> Responder:
 
 def answer(hold: HoldLike) -> None:
     """Ask the person, whenever it is this hold's turn, until it is decided."""
-    with signals.guarded(), limited(hold), open_to_others(), turns.entered(hold, asks=True) as place:
-        switching.ask_in_turn(hold, place, lambda: _come_to_prompt(hold))
+    ask_person(hold, _at_prompt)
 
 
-def _come_to_prompt(hold: HoldLike) -> None:
-    calls.ask_first(hold)
-    if not _kernels or hold.decision is not None or not turns.goes_on_asking(hold):
+def _at_prompt(hold: HoldLike) -> None:
+    if not _kernels:
         return
     with signals.person_is_asked(), (others := Others(hold)).served():
         terminal.flush_program_output()
@@ -81,17 +78,12 @@ def _ask(hold: HoldLike, others: Others, reader: InputLine) -> None:
                 broken = False
                 others.attend()
                 continue
-            _tell_news(hold, others)
+            tell_news(hold, others, write)
             waits = True
             with signals.person_is_waited_for(), Interruptible():
                 text = read_text(reader, begun)
             waits, patience, begun = False, True, ""
-            if text.strip() == terminal.TAKE and not others.let_act():
-                others.take()
-                write("You act now.", True)
-            elif text.strip() and not others.let_act():
-                write(TAKEN, True)
-            else:
+            if may_act(text, others, write):
                 with others.minded():
                     terminal.run_text(hold, text, write)
         except BrokenOffError as error:
@@ -111,12 +103,7 @@ def _ask(hold: HoldLike, others: Others, reader: InputLine) -> None:
         except TerminalGoneError as gone:
             write(f"Nobody can be asked any more ({gone.__cause__}); the exception goes on.", True)
             _give_up(hold, "the notebook takes no input")
-    _tell_news(hold, others)
-
-
-def _tell_news(hold: HoldLike, others: Others) -> None:
-    for text in (*others.news(), *signals.news(person=True), *switching.news(hold)):
-        write(printable(text), True)
+    tell_news(hold, others, write)
 
 
 def _give_up(hold: HoldLike, outcome: str) -> None:

@@ -10,14 +10,12 @@ import functools
 import os
 import re
 import sys
-from collections.abc import Callable
 
-from daifu_bc.frontends import render, switching
-from daifu_bc.frontends.calls import calls
+from daifu_bc.frontends import render
+from daifu_bc.frontends.asking import Writer, ask_person, may_act, tell_news
 from daifu_bc.frontends.commands import ACTION, read, run_command
 from daifu_bc.frontends.completion import Offers, complete
-from daifu_bc.frontends.deadline import limited
-from daifu_bc.frontends.elsewhere import TAKEN, Others, open_to_others
+from daifu_bc.frontends.elsewhere import Others
 from daifu_bc.frontends.keyboard import TypedAhead, ctrl_c_interrupts, ctrl_c_is_a_key, kept, left_in_order
 from daifu_bc.frontends.reader import BrokenOffError, PlainReader, Reader, TerminalGoneError, Wait
 from daifu_bc.frontends.script import ScriptError
@@ -29,13 +27,8 @@ from daifu_bc.recovery.interrupts import Interruptible, close_to, open_sections
 from daifu_bc.recovery.telling import tell
 from daifu_bc.recovery.turns import turns
 
-#: The word by which somebody acts while another one does.
-TAKE = "take"
 KEPT = "The run is still held. Type `raise` to let the exception go on, or `exit` to end the program."
 WELCOME = "`help` lists the words; `pass` runs the statement again, `raise` lets the exception go on."
-
-#: A writer prints a text; the second argument says whether it is ours, and may be coloured.
-Writer = Callable[[str, bool], None]
 
 #: Lines of a report, and how they are shown.
 STYLES = (
@@ -54,14 +47,10 @@ def responder() -> Responder:
 
 def answer(hold: HoldLike) -> None:
     """Ask the person, whenever it is this hold's turn, until it is decided."""
-    with signals.guarded(), limited(hold), open_to_others(), turns.entered(hold, asks=True) as place:
-        switching.ask_in_turn(hold, place, lambda: _come_to_prompt(hold))
+    ask_person(hold, _at_prompt)
 
 
-def _come_to_prompt(hold: HoldLike) -> None:
-    calls.ask_first(hold)
-    if hold.decision is not None or not turns.goes_on_asking(hold):
-        return
+def _at_prompt(hold: HoldLike) -> None:
     held = next((frame for frame in hold.frames if frame.held), hold.selected)
     place = f"thread {printable(hold.thread_name)} ({render.place(held)})"
     with (
@@ -89,17 +78,11 @@ def _ask(hold: HoldLike, others: Others) -> None:
                     with ctrl_c_interrupts(reader):
                         others.attend()
                     continue
-                for text in (*others.news(), *signals.news(person=True), *switching.news(hold)):
-                    write(printable(text), True)
+                tell_news(hold, others, write)
                 with kept(), signals.person_is_waited_for():
                     text = read_text(reader, begun)
                 begun = ""
-                if text.strip() == TAKE and not others.let_act():
-                    others.take()
-                    write("You act now.", True)
-                elif text.strip() and not others.let_act():
-                    write(TAKEN, True)
-                else:
+                if may_act(text, others, write):
                     with ctrl_c_interrupts(reader), others.minded():
                         run_text(hold, text, write)
             except BrokenOffError as error:
