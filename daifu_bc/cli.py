@@ -13,19 +13,12 @@ from typing import cast
 
 from daifu_bc import frontends, run_options
 from daifu_bc.errors import DaifuError, UsageError
-from daifu_bc.frontends import log
+from daifu_bc.frontends import exit_codes, log
 from daifu_bc.frontends.values import printable
 from daifu_bc.help_texts import HelpText, read
 from daifu_bc.install import launch, settings
 from daifu_bc.recovery import journal, last_will, notification, policy
 from daifu_bc.run_options import HELP_FLAGS, RunArguments
-
-USAGE_CODE = 2
-#: Something could not be done: words in a run, or writing what was to be shown.
-FAILED_CODE = 1
-#: What the shell reports for a program that Ctrl-C, or a closed pipe, has ended.
-INTERRUPTED_CODE = 130
-BROKEN_PIPE_CODE = 141
 
 HELP = """\
 usage: daifu run [options] script.py [arguments]
@@ -104,7 +97,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return run(words, parsed)
         return _shown(command, words)
     except DaifuError as error:
-        return _failed(str(error), USAGE_CODE)
+        return _failed(str(error), exit_codes.USAGE)
 
 
 def _shown(command: str, words: list[str]) -> int:
@@ -118,12 +111,12 @@ def _shown(command: str, words: list[str]) -> int:
         return code
     except BrokenPipeError:  # the reader (`daifu log | head`) has enough
         _write_nothing_more()
-        return BROKEN_PIPE_CODE
+        return exit_codes.BROKEN_PIPE
     except OSError as error:
         _write_nothing_more()
-        return _failed(str(error), FAILED_CODE)
+        return _failed(str(error), exit_codes.FAILED)
     except KeyboardInterrupt:
-        return INTERRUPTED_CODE
+        return exit_codes.INTERRUPTED
 
 
 def _failed(text: str, code: int) -> int:

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from wcwidth import wcswidth
 
-from daifu_bc import cli, run_options
-from daifu_bc.frontends import switching
+from daifu_bc import run_options
+from daifu_bc.frontends import exit_codes, switching
 from daifu_bc.frontends.width import cut, padded, table, width
 from daifu_bc.install.options import OPTIONS
 from tests.at_terminal import Start, spawning
@@ -330,7 +330,7 @@ def test_the_reference_has_the_exit_codes() -> None:
     codes = set(re.findall(r"^\| (\d+) \|", section, re.MULTILINE))
     assert codes == {
         "0",
-        *map(str, (cli.FAILED_CODE, cli.USAGE_CODE, cli.INTERRUPTED_CODE, cli.BROKEN_PIPE_CODE)),
+        *map(str, (exit_codes.FAILED, exit_codes.USAGE, exit_codes.INTERRUPTED, exit_codes.BROKEN_PIPE)),
     }
 
 

@@ -13,6 +13,7 @@ from typing import Final
 from daifu_bc.errors import UsageError
 from daifu_bc.frontends import conversation, roster
 from daifu_bc.frontends.connection import AnsweredNoError, Connection, GoneError, connect
+from daifu_bc.frontends.exit_codes import FAILED, INTERRUPTED
 from daifu_bc.frontends.protocol import Object
 from daifu_bc.frontends.roster import Run
 from daifu_bc.frontends.switching import columns, described
@@ -25,9 +26,6 @@ TAKE: Final = "--take"
 RANKS: Final = "--ranks"
 _DO_FLAGS: Final = (TAKE, RANKS)
 _HELP_FLAGS: Final = ("-h", "--help")
-FAILED: Final = 1
-#: What the shell reports for a program that Ctrl-C has ended.
-INTERRUPTED: Final = 130
 
 PS_HELP = """\
 usage: daifu ps [--json]
@@ -227,10 +225,9 @@ class _Output:
         self._line_ended = True
 
     def write(self, text: str) -> None:
-        """Write a part; characters that the encoding does not have are escaped."""
+        """Write a part."""
         self._line_ended = text.endswith("\n")
-        encoding = sys.stdout.encoding or "utf-8"
-        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        sys.stdout.write(text)
         sys.stdout.flush()
 
     def line(self, text: str) -> None:

@@ -12,7 +12,8 @@ from typing import Final
 
 from daifu_bc.errors import UsageError
 from daifu_bc.frontends import roster
-from daifu_bc.frontends.client import FAILED, held_at, pid_in, runs
+from daifu_bc.frontends.client import held_at, pid_in, runs
+from daifu_bc.frontends.exit_codes import FAILED
 from daifu_bc.frontends.protocol import Object
 from daifu_bc.frontends.roster import Run
 from daifu_bc.recovery import processes
